@@ -252,6 +252,24 @@ class ClusterView:
         """Forgets the coordinator of a transactional id, which is unavailable or has moved."""
         self._requests.coordinators.forget(CoordinatorType.TRANSACTION, [transactional_id])
 
+    def open_group_coordinator(self, group_id: str) -> BrokerConnection | None:
+        """Returns the open connection to the coordinator of a group.
+
+        Returns None if the coordinator is unknown, if the connection is not open, or if the brokers
+        are outdated.
+        """
+        return self._open_coordinator(CoordinatorType.GROUP, group_id)
+
+    def open_transaction_coordinator(self, transactional_id: str) -> BrokerConnection | None:
+        """Returns the open connection to the coordinator of a transactional id, likewise."""
+        return self._open_coordinator(CoordinatorType.TRANSACTION, transactional_id)
+
+    def _open_coordinator(self, kind: CoordinatorType, key: str) -> BrokerConnection | None:
+        node = self._requests.coordinators.node(kind, key)
+        if node is None or self._brokers_are_invalid:
+            return None
+        return self.open_connection(node)
+
     # Metadata
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:

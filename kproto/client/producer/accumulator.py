@@ -358,7 +358,7 @@ class RecordAccumulator:
             if self.producer_state.identity is None and queue.needs_producer_id:
                 needs_producer_id = True
                 continue
-            if self._needs_partition(queue):
+            if self._needs_partition(queue, now):
                 plan.new_partitions.append((queue.topic, queue.partition))
                 continue
             node = leader_since(queue.topic, queue.partition, queue.leader_stale_since)
@@ -390,13 +390,13 @@ class RecordAccumulator:
             and queue.pending[0] is batch
             and queue.next_at(1) <= now
             and (self.producer_state.identity is not None or not queue.needs_producer_id)
-            and not self._needs_partition(queue)
+            and not self._needs_partition(queue, now)
         )
 
-    def _needs_partition(self, queue: PartitionQueue) -> bool:
+    def _needs_partition(self, queue: PartitionQueue, now: float) -> bool:
         """Returns True if the partition must be added to the transaction before the next batch."""
         return self.transaction is not None and self.transaction.needs_partition(
-            (queue.topic, queue.partition)
+            (queue.topic, queue.partition), now
         )
 
     def deadline_of(self, batch: ProducerBatch) -> float:

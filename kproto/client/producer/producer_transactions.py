@@ -179,12 +179,7 @@ class ProducerTransactions:
                 )
             if manager.state is _S.COMMITTING_TRANSACTION:
                 manager.end()
-                await shielded(
-                    self._or_give_up(self._until_ended()),
-                    self._view.clock,
-                    self._view.settings.max_cancelled_close_ms,
-                    what="the commit of a transaction",
-                )
+                await self._until_committed()
             await self._until_ended()  # another task may abort the transaction
         except BaseException as error:
             if self._current is transaction and manager.is_committed:  # before the cancellation
@@ -210,6 +205,29 @@ class ProducerTransactions:
                 "the producer was closed, which has aborted the transaction",
                 self._manager.transactional_id,
             )
+
+    async def _until_committed(self) -> None:
+        """Waits until EndTxn has a result, for a limited time if the call is cancelled.
+
+        Only after a cancellation a second task waits, because it costs time for each transaction.
+        """
+        try:
+            await self._until_ended()
+        except asyncio.CancelledError:
+            try:
+                await shielded(
+                    self._or_give_up(self._until_ended()),
+                    self._view.clock,
+                    self._view.settings.max_cancelled_close_ms,
+                    what="the commit of a transaction",
+                    is_cancelled=True,
+                )
+            except KprotoError as error:
+                logger.warning("not raised, because the call was cancelled: %r", error)
+            raise
+        except BaseException:
+            self._manager.give_up()
+            raise
 
     async def _until_ended(self) -> None:
         """Waits until EndTxn has a result."""

@@ -7,7 +7,8 @@ Sans-IO: times are passed in, in seconds of the client's clock. The methods get 
   and the first commit of a group's offsets. If a batch failed that may have used a sequence number,
   InitProducerId bumps the epoch before the next transaction (KIP-360).
 - In version 2, leaders and group coordinators add partitions, and the response to EndTxn has a
-  bumped epoch (KIP-890).
+  bumped epoch (KIP-890). `DescribeTransaction` is sent before the first write of a transaction that
+  follows another one within milliseconds; see `transaction_completion`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 
 from ....wire.errors import BrokerResponseError, KprotoError
 from ...commits.transactional_commit import TransactionalCommit
-from ...core.retry import Attempts
+from ...core.retry import Attempts, Remedy, remedy_of
 from ...metadata.cluster import TopicPartition
 from ...settings import ClientSettings
 from ..errors import (
@@ -28,12 +29,14 @@ from ..errors import (
     TransactionError,
 )
 from ..producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
+from .transaction_completion import TransactionCompletion, concurrent_backoff_s
 from .transaction_errors import ErrorAction, TransactionApi, action_of
 from .transaction_requests import (
     EPOCH_BUMP_VERSION,
     AddOffsets,
     AddPartitions,
     CommitOffsets,
+    DescribeTransaction,
     EndTransaction,
     InitProducerId,
     TransactionRequest,
@@ -45,9 +48,6 @@ from .transaction_state import TransactionState, check_transition
 __all__ = ["TransactionManager"]
 
 _S = TransactionState
-
-#: The backoff in seconds while the last transaction is ending, as in the Java client.
-_CONCURRENT_BACKOFF_S: Final = 0.02
 
 #: The states of a transaction without an error, to which partitions and offsets can be added.
 _ACCEPTING: Final = (_S.IN_TRANSACTION, _S.COMMITTING_TRANSACTION)
@@ -118,6 +118,7 @@ class TransactionManager:
         self._in_flight: TransactionRequest | None = None
         self._began_at = 0.0
         self._needs_epoch_bump = False
+        self._completion = TransactionCompletion()  # of the last transaction
         self._forget_transaction()
 
     def _forget_transaction(self) -> None:
@@ -126,6 +127,7 @@ class TransactionManager:
         self._groups: set[str] = set()
         self._commits: deque[TransactionalCommit] = deque()
         self._done_commits: list[TransactionalCommit] = []
+        self._awaits_completion = False  # a batch waits for the completion of the last transaction
         self._has_started = False  # the coordinator may have a transaction
         self._is_confirmed = False  # a response has shown that it has a transaction
         self._may_end = False  # all batches are complete
@@ -226,6 +228,7 @@ class TransactionManager:
         self._attempts.succeeded()
 
     def _drop_queued(self) -> None:
+        self._awaits_completion = False
         self._new_partitions.clear()
         self._commits.clear()
 
@@ -256,18 +259,32 @@ class TransactionManager:
 
     # Events: the batches
 
-    def needs_partition(self, tp: TopicPartition) -> bool:
-        """Returns True if a partition must be added before a batch is sent to it."""
-        return not self.bumps_at_end and tp not in self._partitions
+    def needs_partition(self, tp: TopicPartition, now: float) -> bool:
+        """Returns True if a partition must be added before a batch is sent to it at `now`.
+
+        In version 2 the leader adds it; True if the last transaction may be incomplete.
+        """
+        if self.bumps_at_end:
+            return self._completion.must_wait(now)
+        return tp not in self._partitions
 
     def add_partitions(self, tps: Iterable[TopicPartition]) -> None:
-        """Adds partitions to the open transaction by a request, unless they are being added."""
-        if self.state in _ACCEPTING:
+        """Adds partitions to the open transaction by a request, unless they are being added.
+
+        In version 2 requests the state of the last transaction.
+        """
+        if self.state not in _ACCEPTING:
+            return
+        if self.bumps_at_end:
+            is_new, self._awaits_completion = not self._awaits_completion, True
+        else:
             in_flight = self._in_flight
             adding = in_flight.partitions if isinstance(in_flight, AddPartitions) else ()
-            self._new_partitions.update(
-                (tp, None) for tp in tps if tp not in adding and tp not in self._partitions
-            )
+            added = self._partitions.union(self._new_partitions, adding)
+            new = dict.fromkeys(tp for tp in tps if tp not in added)
+            self._new_partitions.update(new)
+            is_new = bool(new)
+        if is_new:
             self.on_change()
 
     def on_batch_sent(self) -> None:
@@ -295,6 +312,8 @@ class TransactionManager:
     @property
     def not_before(self) -> float:
         """The time from which the next request may be sent, in seconds of the clock."""
+        if self._must_describe:
+            return self._completion.not_before
         return self._attempts.not_before
 
     @property
@@ -302,12 +321,20 @@ class TransactionManager:
         """The failed attempts of the next request."""
         return self._attempts
 
+    @property
+    def _must_describe(self) -> bool:
+        """True if a batch or a commit of offsets waits for the state of the last transaction."""
+        is_needed = self._awaits_completion or (self.bumps_at_end and bool(self._commits))
+        return is_needed and self._completion.is_pending and self.state in _ACCEPTING
+
     def next_request(self) -> TransactionRequest | None:
         """Returns the request that is due at `not_before`; None if none is, or one is in flight."""
         if self._in_flight is not None:
             return None
         if self.state is _S.INITIALIZING:
             return InitProducerId(self.identity)
+        if self._must_describe:
+            return DescribeTransaction()
         if self.state in _ACCEPTING and self._new_partitions:
             return AddPartitions(tuple(self._new_partitions))
         if self.state in _ACCEPTING and self._commits:
@@ -323,8 +350,10 @@ class TransactionManager:
 
     def on_sent(self, request: TransactionRequest, now: float) -> None:
         """Records that `request`, which `next_request` has returned, is sent at `now`."""
-        self._attempts.begin(now)
         self._in_flight = request
+        if isinstance(request, DescribeTransaction):
+            return
+        self._attempts.begin(now)
         self.must_find_coordinator = False
         if isinstance(request, AddPartitions):
             for tp in request.partitions:
@@ -345,6 +374,10 @@ class TransactionManager:
     def on_response(self, result: TransactionResult, now: float) -> None:
         """Processes the response to the request in flight."""
         request, counts = self._take_in_flight()
+        if isinstance(request, DescribeTransaction):
+            self._completion.on_state(result.state, now)
+            self.on_change()
+            return
         api = api_of(request)
         if isinstance(request, AddPartitions):
             is_added = len(result.errors) < len(request.partitions)
@@ -360,15 +393,18 @@ class TransactionManager:
             worst = max(result.errors.values(), key=lambda each: _RANKS.index(action_of(api, each)))
             self._on_error(request, api, worst, now)
         elif counts:
-            self._on_success(request, result)
+            self._on_success(request, result, now)
         self.on_change()
 
-    def _on_success(self, request: TransactionRequest, result: TransactionResult) -> None:
+    def _on_success(
+        self, request: TransactionRequest, result: TransactionResult, now: float
+    ) -> None:
         match request:
             case InitProducerId():
                 assert result.producer is not None, "each response has it"
                 self.identity = result.producer
                 self._needs_epoch_bump = False
+                self._completion.on_initialized()
                 if self._fences:  # the coordinator had no transaction
                     self._complete(None)
                 else:
@@ -378,6 +414,8 @@ class TransactionManager:
             case CommitOffsets():
                 self._done_commits.append(self._commits.popleft())
             case EndTransaction():
+                if self.bumps_at_end:
+                    self._completion.on_end(now)
                 self._complete(result.producer)
 
     def on_error(self, error: KprotoError, now: float, api: TransactionApi | None = None) -> None:
@@ -387,7 +425,9 @@ class TransactionManager:
         sent again, or the transaction or the producer has failed.
         """
         request, counts = self._take_in_flight()
-        if counts:
+        if isinstance(request, DescribeTransaction):
+            self._completion.on_error(is_permanent=remedy_of(error) is Remedy.FAIL)
+        elif counts:
             self._on_error(request, api or api_of(request), error, now)
         else:
             self._attempts.succeeded()
@@ -406,7 +446,7 @@ class TransactionManager:
             self._attempts.limit_to(now + self._settings.metadata_wait_ms / 1000)
         if action in _RETRIES and self._attempts.failed(error, now):
             if action is ErrorAction.RETRY_SOON:
-                self._attempts.shorten_backoff(now + _CONCURRENT_BACKOFF_S)
+                self._attempts.shorten_backoff(now + concurrent_backoff_s(self._attempts.count))
             self.must_find_coordinator = action is ErrorAction.FIND_COORDINATOR
             if isinstance(request, AddPartitions):
                 self._new_partitions.update(dict.fromkeys(request.partitions))

@@ -17,6 +17,8 @@ from ....messages.add_partitions_to_txn_request import (
 )
 from ....messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from ....messages.base import Request, Response
+from ....messages.describe_transactions_request import DescribeTransactionsRequest
+from ....messages.describe_transactions_response import DescribeTransactionsResponse
 from ....messages.end_txn_request import EndTxnRequest
 from ....messages.end_txn_response import EndTxnResponse
 from ....messages.init_producer_id_request import InitProducerIdRequest
@@ -38,6 +40,7 @@ __all__ = [
     "AddOffsets",
     "AddPartitions",
     "CommitOffsets",
+    "DescribeTransaction",
     "EndTransaction",
     "InitProducerId",
     "TransactionRequest",
@@ -87,6 +90,10 @@ class CommitOffsets(NamedTuple):
     commit: TransactionalCommit
 
 
+class DescribeTransaction(NamedTuple):
+    """Requests the state of the last transaction, before the first write of the next one."""
+
+
 class EndTransaction(NamedTuple):
     """Commits or aborts the transaction."""
 
@@ -94,7 +101,12 @@ class EndTransaction(NamedTuple):
 
 
 TransactionRequest: TypeAlias = (
-    InitProducerId | AddPartitions | AddOffsets | CommitOffsets | EndTransaction
+    InitProducerId
+    | AddPartitions
+    | AddOffsets
+    | CommitOffsets
+    | DescribeTransaction
+    | EndTransaction
 )
 
 
@@ -102,11 +114,12 @@ class TransactionResult(NamedTuple):
     """The result of a request without an error at its top level.
 
     `producer` is the producer id and epoch in the response, None if it has none. `errors` has the
-    failed partitions.
+    failed partitions, and `state` is the state of the transaction, empty if it has none.
     """
 
     producer: ProducerIdAndEpoch | None = None
     errors: Mapping[TopicPartition, BrokerResponseError] = {}
+    state: str = ""
 
 
 _APIS: Final[Mapping[type[Any], tuple[TransactionApi, type[Request[Any]]]]] = {
@@ -124,17 +137,20 @@ _HIGHEST: Final[Mapping[type[Any], tuple[int, int]]] = {
     AddPartitions: (3, 3),
     AddOffsets: (4, 4),
     CommitOffsets: (4, 5),
+    DescribeTransaction: (0, 0),
     EndTransaction: (4, 5),
 }
 
 
 def api_of(request: TransactionRequest) -> TransactionApi:
-    """Returns the API of a request."""
+    """Returns the API of a request, except DescribeTransaction."""
     return _APIS[type(request)][0]
 
 
 def message_class_of(request: TransactionRequest) -> type[Request[Any]]:
     """Returns the class of the message of a request."""
+    if isinstance(request, DescribeTransaction):
+        return DescribeTransactionsRequest
     return _APIS[type(request)][1]
 
 
@@ -187,6 +203,8 @@ def message_of(
             )
         case CommitOffsets(commit):
             return _offset_commit(commit, transactional_id, producer, version)
+        case DescribeTransaction():
+            return DescribeTransactionsRequest(transactional_ids=[transactional_id])
         case EndTransaction(is_commit):
             return EndTxnRequest(
                 transactional_id=transactional_id,
@@ -236,6 +254,8 @@ def result_of(request: TransactionRequest, response: Response) -> TransactionRes
     Raises BrokerResponseError for an error of the whole request, and ProtocolError if the response
     lacks a partition.
     """
+    if isinstance(response, DescribeTransactionsResponse):
+        return TransactionResult(state=_state_in(response))
     what = api_of(request).value
     match response:
         case InitProducerIdResponse():
@@ -267,6 +287,15 @@ def result_of(request: TransactionRequest, response: Response) -> TransactionRes
             }
             return _partition_results(what, tuple(request.commit.offsets), codes)
     raise ProtocolError(f"{type(response).__name__} is no response to {what}")
+
+
+def _state_in(response: DescribeTransactionsResponse) -> str:
+    what = "requesting the state of the last transaction"
+    if len(response.transaction_states) != 1:
+        raise ProtocolError(f"{what}: the response lacks the transactional id")
+    (its,) = response.transaction_states
+    raise_for_code(its.error_code, what)
+    return its.transaction_state
 
 
 def _partition_results(

@@ -2,98 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from kproto.client.commits.offset_requests import OffsetAndMetadata
-from kproto.client.commits.transactional_commit import TransactionalCommit
 from kproto.client.producer.errors import (
     FatalTransactionError,
     FencedTransactionError,
     TransactionAbortedError,
 )
-from kproto.client.producer.producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
+from kproto.client.producer.producer_state import NO_PRODUCER_ID
 from kproto.client.producer.transactions.transaction_errors import TransactionApi
-from kproto.client.producer.transactions.transaction_manager import TransactionManager
 from kproto.client.producer.transactions.transaction_requests import (
     AddOffsets,
     AddPartitions,
     CommitOffsets,
     EndTransaction,
     InitProducerId,
-    TransactionRequest,
-    TransactionResult,
 )
 from kproto.client.producer.transactions.transaction_state import TransactionState
-from kproto.client.settings import ClientSettings
-from kproto.protocol.error_codes import code_of, error_of_code
-from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, KprotoError
-
-S = TransactionState
-SETTINGS = ClientSettings(api_timeout_ms=10_000, metadata_wait_ms=2_000, retry_backoff_ms=100)
-FIRST = ProducerIdAndEpoch(7, 0)
-NEXT = ProducerIdAndEpoch(7, 1)
-TP = ("t", 0)
-OTHER = ("t", 1)
-
-BOTH = pytest.mark.parametrize("version", [1, 2])
-
-
-def error(name: str) -> BrokerResponseError:
-    return error_of_code(code_of(name), "a request")
-
-
-LOST = BrokerConnectionError("lost")
-
-
-class Driven:
-    """A manager, and the time; `send` takes the next request, which must be the expected one."""
-
-    def __init__(self, version: int = 1) -> None:
-        self.manager = TransactionManager(SETTINGS, "id", 60_000)
-        self.version = version
-        self.now = 0.0
-
-    def has(self, state: TransactionState) -> bool:
-        return self.manager.state is state
-
-    def send(self, expected: TransactionRequest) -> None:
-        assert self.manager.next_request() == expected
-        self.now = max(self.now, self.manager.not_before)
-        self.manager.on_sent(expected, self.now)
-        assert self.manager.next_request() is None
-
-    def answer(self, producer: ProducerIdAndEpoch | None = None, **errors: str) -> None:
-        of_partitions = {("t", int(name[1:])): error(its) for name, its in errors.items()}
-        self.manager.on_response(TransactionResult(producer, of_partitions), self.now)
-
-    def fail(self, fault: KprotoError, api: TransactionApi | None = None) -> None:
-        self.manager.on_error(fault, self.now, api)
-
-    def begun(self) -> Driven:
-        self.manager.initialize()
-        self.manager.use_version(self.version)
-        self.send(InitProducerId(NO_PRODUCER_ID))
-        self.answer(FIRST)
-        self.manager.begin(self.now)
-        return self
-
-    def with_partition(self) -> Driven:
-        """Adds the partition to the transaction, and sends a batch to it."""
-        if self.manager.needs_partition(TP):
-            self.manager.add_partitions([TP])
-            self.send(AddPartitions((TP,)))
-            self.answer()
-        self.manager.on_batch_sent()
-        return self
-
-    def ended(self, *, is_commit: bool = True) -> None:
-        (self.manager.begin_commit if is_commit else self.manager.begin_abort)()
-        self.manager.end()
-        self.send(EndTransaction(is_commit))
-        self.answer(NEXT if self.version == 2 else None)
-
+from kproto.wire.errors import (
+    KprotoError,
+)
+from tests.unit.client.producer.transactions.driven_manager import (
+    BOTH,
+    FIRST,
+    LOST,
+    NEXT,
+    OTHER,
+    TP,
+    Driven,
+    S,
+    error,
+    offsets,
+)
 
 # --- The way of a transaction ---
 
@@ -107,7 +47,7 @@ def test_commit_and_abort(version: int) -> None:
     assert driven.has(S.READY)
     assert manager.identity == (FIRST if version == 1 else NEXT)
     manager.begin(driven.now)
-    assert manager.needs_partition(TP) == (version == 1)
+    assert manager.needs_partition(TP, driven.now)
     driven.with_partition().ended(is_commit=False)
     assert driven.has(S.READY)
 
@@ -132,7 +72,7 @@ def test_partitions_are_added_together_and_once() -> None:
     driven.manager.add_partitions([TP])
     driven.answer()
     assert driven.manager.next_request() is None
-    assert not driven.manager.needs_partition(OTHER)
+    assert not driven.manager.needs_partition(OTHER, driven.now)
 
 
 def test_only_failed_partitions_are_added_again() -> None:
@@ -140,18 +80,11 @@ def test_only_failed_partitions_are_added_again() -> None:
     driven.manager.add_partitions([TP, OTHER])
     driven.send(AddPartitions((TP, OTHER)))
     driven.answer(p1="COORDINATOR_LOAD_IN_PROGRESS")
-    assert not driven.manager.needs_partition(TP)
-    assert driven.manager.needs_partition(OTHER)
+    assert not driven.manager.needs_partition(TP, driven.now)
+    assert driven.manager.needs_partition(OTHER, driven.now)
     driven.send(AddPartitions((OTHER,)))
     driven.answer()
-    assert not driven.manager.needs_partition(OTHER)
-
-
-def offsets(
-    group_id: str = "g", on_committed: Callable[[], None] | None = None
-) -> TransactionalCommit:
-    found = TransactionalCommit(group_id, None, {TP: OffsetAndMetadata(5)})
-    return found if on_committed is None else found._replace(on_committed=on_committed)
+    assert not driven.manager.needs_partition(OTHER, driven.now)
 
 
 @BOTH
@@ -501,7 +434,7 @@ def test_epoch_is_bumped_before_the_first_transaction_of_version_2() -> None:
     driven.send(InitProducerId(FIRST))
     driven.answer(NEXT)
     driven.manager.begin(0)
-    assert not driven.manager.needs_partition(TP)
+    assert not driven.manager.needs_partition(TP, driven.now)
 
 
 def test_version_1_again_needs_no_bump() -> None:
@@ -510,7 +443,7 @@ def test_version_1_again_needs_no_bump() -> None:
     driven.manager.use_version(1)
     assert driven.has(S.READY)
     driven.manager.begin(0)
-    assert driven.manager.needs_partition(TP)
+    assert driven.manager.needs_partition(TP, driven.now)
 
 
 def test_changes_are_reported() -> None:
