@@ -21,6 +21,7 @@ TABLES: Final = {
     "columnar": "A fetch response into Arrow arrays",
     "client": "Produce and consume, one partition of a real broker",
     "groups": "Consumer groups: cost, and time to start and to move partitions",
+    "transactions": "Transactions: rate, time and CPU time",
     "proxy": "Clients with and without kproto proxy",
     "cloudevents": "CloudEvents in Kafka records",
     "metrics": "Cost of the metrics in the client",

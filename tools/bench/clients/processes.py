@@ -7,21 +7,32 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tools.setup.peers import peers_python
 
-from .task import Task
-
-__all__ = ["ROOT", "run_task"]
+__all__ = ["ROOT", "WorkerTask", "run_task"]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 
 WORKER_TIMEOUT_S: Final = 300
 
 
-def run_task(task: Task, byte_code: Path) -> dict[str, Any]:
-    """Returns the worker's result, or {"fault": its stderr or the timeout error}.
+class WorkerTask(Protocol):
+    """A NamedTuple with the name of a client; a worker gets its fields as JSON."""
+
+    @property
+    def client(self) -> str:
+        """The client that the worker imports."""
+        ...
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+def run_task(
+    task: WorkerTask, byte_code: Path, worker: str = "tools.bench.clients.worker"
+) -> dict[str, Any]:
+    """Returns the result of the module `worker`, or {"fault": its stderr or the timeout error}.
 
     Python caches byte code in the folder `byte_code`.
     """
@@ -30,7 +41,7 @@ def run_task(task: Task, byte_code: Path) -> dict[str, Any]:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         finished = subprocess.run(
-            [python, "-m", "tools.bench.clients.worker", json.dumps(task._asdict())],
+            [python, "-m", worker, json.dumps(task._asdict())],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
