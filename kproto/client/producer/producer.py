@@ -133,18 +133,28 @@ class Producer:
         self.undelivered: dict[str, list[ProducerRecord]] = {}
 
     def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
-        _finalize(self._warn_of_unacked)
+        _finalize(self._warn_of_unended)
 
-    def _warn_of_unacked(self) -> None:
+    def _warn_of_unended(self) -> None:
+        """Warns of records that were not acked, and of an open transaction."""
         accumulator = getattr(self, "_accumulator", None)  # None if `__init__` has failed
         if accumulator is None:
             return
+        found = []
         counts = accumulator.incomplete_by_topic() + accumulator.failed_deliveries.count_by_topic()
-        if not counts:
-            return
-        what = f"{counts.total()} records for {', '.join(sorted(counts))}"
-        log(logging.WARNING, "%s were not acknowledged, and their producer was not closed", what)
-        warn_unclosed(f"a producer with {what} that were not acknowledged", self)
+        if counts:
+            what = f"{counts.total()} records for {', '.join(sorted(counts))}"
+            text = "%s were not acknowledged, and their producer was not closed"
+            log(logging.WARNING, text, what)
+            found.append(f"{what} that were not acknowledged")
+        manager = accumulator.transaction
+        if manager is not None and manager.is_open:
+            what = f"an open transaction of transactional id {manager.transactional_id!r}"
+            ends = f"stays open until transaction_timeout_ms ({manager.timeout_ms} ms)"
+            log(logging.WARNING, "%s %s, because its producer was not closed", what, ends)
+            found.append(f"{what}, which {ends},")
+        if found:
+            warn_unclosed(f"a producer with {' and '.join(found)}", self)
 
     @property
     def is_closed(self) -> bool:

@@ -309,6 +309,40 @@ async def test_dropped_producer_reports_failed_records(
     assert "3 records for t were not acknowledged, and their producer" in caplog.text
 
 
+async def test_dropped_producer_reports_its_open_transaction(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def forget(client: kproto.Client) -> weakref.ref[kproto.Producer]:
+        producer = client.producer(transactional_id="billing-1", transaction_timeout_ms=7_000)
+        await producer.transaction().__aenter__()
+        await producer.send("t", b"written")
+        return weakref.ref(producer)
+
+    settings = replace(SETTINGS, delivery_timeout_ms=1_000, request_timeout_ms=900)
+    text = "an open transaction of transactional id 'billing-1'"
+    ends = "stays open until transaction_timeout_ms (7000 ms)"
+    async with kproto.Client(broker.bootstrap, settings) as client:
+        with warns(f"a producer with {text}, which {ends},"):
+            dropped = await forget(client)
+            while dropped() is not None:  # its timers hold it for a while
+                gc.collect()
+                await asyncio.sleep(0.001)
+    assert f"{text} {ends}, because its producer was not closed" in caplog.text
+
+
+async def test_dropped_producer_without_an_open_transaction_does_not_warn(broker: Broker) -> None:
+    with collected():
+        async with kproto.Client(broker.bootstrap, SETTINGS) as client:
+            producer = client.producer(transactional_id="billing-1")
+            async with producer.transaction():
+                await producer.send("t", b"committed")
+            transaction = producer.transaction()
+            await transaction.__aenter__()
+            await producer.send("t", b"aborted")
+            await transaction.abort()
+        del client, producer, transaction
+
+
 def test_producer_of_a_closed_loop_reports_enqueued_records(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
