@@ -183,6 +183,7 @@ class RecordProcessing:
                     self._view.clock,
                     limit_ms + settings.cancelled_close_ms,
                     what=f"the last commit of run() in the group {self._group_id!r}",
+                    afterwards="records whose offsets are not committed are redelivered",
                 )
             finally:
                 left = [

@@ -74,6 +74,7 @@ async def shielded(
     limit_ms: int,
     *,
     what: str,
+    afterwards: str = "another close completes it",
     is_cancelled: bool = False,
     on_limit: Callable[[], object] | None = None,
     rest_ms: int = 0,
@@ -86,9 +87,10 @@ async def shielded(
     then, and the task is cancelled `rest_ms` later. Pass `is_cancelled` if the caller, or the
     caller of an earlier close, was cancelled before the call: `limit_ms` then counts from the call.
 
-    If the task is cancelled at its limit, raises RequestTimeoutError, which names `what`. If the
-    caller is cancelled during the call, the call raises CancelledError after the task has ended,
-    and logs the exception of `coroutine` or the RequestTimeoutError if there is one.
+    If the task is cancelled at its limit, raises RequestTimeoutError, which names `what`, and says
+    in `afterwards` what follows. If the caller is cancelled during the call, the call raises
+    CancelledError after the task has ended, and logs the exception of `coroutine` or the
+    RequestTimeoutError if there is one.
     """
     task = start_task(coroutine)
     timers: list[Timer] = []
@@ -99,7 +101,7 @@ async def shielded(
         nonlocal timeout
         timeout = RequestTimeoutError(
             f"{what} did not end within {time_ms} ms after a cancellation (error_flush_ms and "
-            "cancelled_close_ms), and was cancelled; another close completes it"
+            f"cancelled_close_ms), and was cancelled; {afterwards}"
         )
         task.cancel()
 

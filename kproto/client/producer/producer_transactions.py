@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from ...wire.errors import ConfigurationError, KprotoError
 from ..commits.transactional_commit import TransactionalCommit, TransactionalOffsetSource
@@ -26,6 +27,12 @@ from .transactions.transaction_state import TransactionState
 __all__ = ["ProducerTransactions"]
 
 _S = TransactionState
+
+#: The end of a transaction whose commit or abort was cancelled, because its time was over.
+_SUCCESSOR_ENDS: Final = (
+    "the producer has failed, and a new producer with the transactional id starts once the "
+    "transaction has ended"
+)
 
 logger = logging.getLogger("kproto.client")
 
@@ -220,6 +227,7 @@ class ProducerTransactions:
                     self._view.clock,
                     self._view.settings.max_cancelled_close_ms,
                     what="the commit of a transaction",
+                    afterwards=_SUCCESSOR_ENDS,
                     is_cancelled=True,
                 )
             except KprotoError as error:
@@ -265,6 +273,7 @@ class ProducerTransactions:
                     self._view.clock,
                     settings.cancelled_close_ms,
                     what="the abort of a transaction",
+                    afterwards=_SUCCESSOR_ENDS,
                     is_cancelled=is_cancelled,
                     on_limit=self._stop_waiting,
                     rest_ms=settings.error_flush_ms,

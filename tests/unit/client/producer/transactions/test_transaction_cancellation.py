@@ -178,7 +178,7 @@ async def test_cancelled_begin_leaves_the_producer_usable(version: int, kind: st
 @BOTH_VERSIONS
 @pytest.mark.parametrize("kind", KINDS)
 async def test_cancellation_is_bounded_if_the_coordinator_does_not_answer(
-    version: int, kind: str
+    version: int, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = quick(
         metadata_wait_ms=300,
@@ -198,6 +198,9 @@ async def test_cancellation_is_bounded_if_the_coordinator_does_not_answer(
 
         control = broker.control(signal(asyncio.Event(), 60_000), request=EndTxnRequest)
         await run_until_cancelled(block(), started, kind)
+        [text] = [text for text in caplog.messages if "the abort of a transaction" in text]
+        assert "another close" not in text
+        assert "a new producer with the transactional id starts once" in text
         with pytest.raises(FatalTransactionError, match="not confirmed"):
             await transaction(producer, b"2")
         broker.remove_control(control)
