@@ -61,6 +61,10 @@ _RETRIES: Final = (ErrorAction.RETRY, ErrorAction.RETRY_SOON, ErrorAction.FIND_C
 #: The actions, the worst last.
 _RANKS: Final = (*_RETRIES, ErrorAction.ABORTABLE, ErrorAction.FATAL, ErrorAction.FENCED)
 
+#: The errors after which the coordinator may have stored the outcome, in Kafka: the append to its
+#: log has timed out, or another broker has become the coordinator meanwhile.
+_MAYBE_DONE: Final = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "UNKNOWN_SERVER_ERROR")
+
 _MAYBE_COMMITTED: Final = (
     "it is unknown whether the transaction is committed; a new producer with the transactional id "
     "starts once the transaction has ended, and then its records show it"
@@ -131,7 +135,7 @@ class TransactionManager:
         self._has_started = False  # the coordinator may have a transaction
         self._is_confirmed = False  # a response has shown that it has a transaction
         self._may_end = False  # all batches are complete
-        self._is_end_in_doubt = False  # an EndTxn may have been carried out
+        self._is_commit_in_doubt = False  # an EndTxn may have committed the transaction
         self._fences = False  # InitProducerId aborts the transaction, not EndTxn
 
     # The state
@@ -437,8 +441,8 @@ class TransactionManager:
         self, request: TransactionRequest, api: TransactionApi, error: KprotoError, now: float
     ) -> None:
         action = action_of(api, error)
-        if isinstance(request, EndTransaction) and not isinstance(error, BrokerResponseError):
-            self._is_end_in_doubt = True
+        if isinstance(request, EndTransaction) and request.is_commit:
+            self._is_commit_in_doubt = self._is_commit_in_doubt or _may_be_done(error)
         if self._fences and _name_of(error) == "CONCURRENT_TRANSACTIONS":
             self.fail(FatalTransactionError(_FENCED_ITSELF, self.transactional_id))
             return
@@ -474,7 +478,7 @@ class TransactionManager:
         In version 1 that is so if no partition was added: it is unknown if a request to add some
         was carried out.
         """
-        is_refused = _name_of(error) == "INVALID_TXN_STATE"
+        is_refused = _name_of(error) == "INVALID_TXN_STATE" and not self._is_commit_in_doubt
         return is_refused and not (request.is_commit or self._is_confirmed or self.bumps_at_end)
 
     # Results
@@ -500,14 +504,14 @@ class TransactionManager:
         else:
             hint = _HINTS.get(_name_of(error))
             why = "the producer cannot continue" + (f" ({hint})" if hint else "")
-        if self._is_end_in_doubt and self.state is _S.COMMITTING_TRANSACTION:
+        if self._is_commit_in_doubt:
             why += f"; {_MAYBE_COMMITTED}"
         kind = FencedTransactionError if is_fenced else FatalTransactionError
         self.fail(kind(why, self.transactional_id, error))
 
     def _fail_end(self, error: KprotoError | None) -> None:
-        is_commit = self.state is _S.COMMITTING_TRANSACTION
-        why = _MAYBE_COMMITTED if is_commit else _NOT_ABORTED
+        is_in_doubt = self.state is _S.COMMITTING_TRANSACTION or self._is_commit_in_doubt
+        why = _MAYBE_COMMITTED if is_in_doubt else _NOT_ABORTED
         self.fail(FatalTransactionError(why, self.transactional_id, error))
 
     def on_fault(self, error: KprotoError) -> None:
@@ -537,6 +541,11 @@ class TransactionManager:
             self.fail(FatalTransactionError(_EPOCH_LOST, self.transactional_id, self.error))
         for commit in committed:
             commit.on_committed()
+
+
+def _may_be_done(error: KprotoError) -> bool:
+    """Returns True if a coordinator may have carried out the EndTxn that failed with `error`."""
+    return not isinstance(error, BrokerResponseError) or error.name in _MAYBE_DONE
 
 
 def _name_of(error: KprotoError) -> str:

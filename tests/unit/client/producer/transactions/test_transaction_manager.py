@@ -302,15 +302,59 @@ def test_fenced_end_names_the_timeout_if_it_is_over(version: int, name: str) -> 
         assert "unknown" not in str(failure)
 
 
-def test_fencing_after_a_lost_commit_is_in_doubt() -> None:
-    driven = Driven().begun().with_partition()
+@BOTH
+@pytest.mark.parametrize(
+    "fault",
+    [LOST, *map(error, ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"))],
+    ids=lambda each: getattr(each, "name", "LOST"),
+)
+@pytest.mark.parametrize("name", ["PRODUCER_FENCED", "INVALID_TXN_STATE"])
+def test_refusal_after_a_commit_that_may_be_done_is_in_doubt(
+    version: int, fault: KprotoError, name: str
+) -> None:
+    driven = Driven(version).begun().with_partition()
+    driven.manager.begin_commit()
+    driven.manager.end()
+    driven.send(EndTransaction(is_commit=True))
+    driven.fail(fault)
+    driven.send(EndTransaction(is_commit=True))
+    driven.fail(error(name))
+    assert "unknown whether the transaction is committed" in str(driven.manager.failure())
+
+
+@BOTH
+@pytest.mark.parametrize("fault", [error("INVALID_TXN_STATE"), error("PRODUCER_FENCED")])
+def test_abort_after_a_commit_that_may_be_done_is_in_doubt_if_it_is_refused(
+    version: int, fault: KprotoError
+) -> None:
+    driven = Driven(version).begun()
+    driven.manager.on_batch_sent()
     driven.manager.begin_commit()
     driven.manager.end()
     driven.send(EndTransaction(is_commit=True))
     driven.fail(LOST)
     driven.send(EndTransaction(is_commit=True))
-    driven.fail(error("PRODUCER_FENCED"))
+    driven.fail(error("TRANSACTION_ABORTABLE"))
+    driven.manager.begin_abort()
+    driven.manager.end()
+    driven.send(EndTransaction(is_commit=False))
+    driven.fail(fault)
+    assert driven.has(S.FATAL_ERROR)
     assert "unknown whether the transaction is committed" in str(driven.manager.failure())
+
+
+@BOTH
+def test_abort_after_a_commit_that_may_be_done_is_certain_if_it_succeeds(version: int) -> None:
+    driven = Driven(version).begun().with_partition()
+    driven.manager.begin_commit()
+    driven.manager.end()
+    driven.send(EndTransaction(is_commit=True))
+    driven.fail(LOST)
+    driven.send(EndTransaction(is_commit=True))
+    driven.fail(error("TRANSACTION_ABORTABLE"))
+    driven.ended(is_commit=False)
+    assert driven.has(S.READY)
+    assert not driven.manager.is_committed
 
 
 def test_refused_commit_is_aborted() -> None:
