@@ -181,6 +181,14 @@ class CommitState:
             self._last[tp] = (its, now)
             self._start_offsets.pop(tp, None)
 
+    def forget_committed(self, tps: Iterable[TopicPartition]) -> None:
+        """Forgets the last commit of partitions whose committed offsets were fetched again.
+
+        Another client may have moved or deleted these offsets. Start offsets stay.
+        """
+        for tp in tps:
+            self._last.pop(tp, None)
+
     def forget(self, tps: Iterable[TopicPartition]) -> None:
         """Forgets partitions that other members may commit from now on."""
         for tp in tps:

@@ -586,6 +586,7 @@ class SubscriptionState:
             if tp in self.partitions and self.partitions[tp].assignment_epoch == epochs.get(tp):
                 states[tp], its = self.seek(tp)
                 effects += its
+        self.commit_state.forget_committed(states)
         effects += self.starts.on_committed_offsets(
             states, fetched.offsets, fetched.of_deleted_topics, topics, now
         )
