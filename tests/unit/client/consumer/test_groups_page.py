@@ -1,4 +1,4 @@
-"""Tests that the docs list each group setting, and docs/how-to/groups.md each consumer method."""
+"""Tests docs/how-to/groups.md: its settings, its consumer methods, and the program at SIGTERM."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import inspect
 import re
 from typing import get_overloads
 
+import pytest
+
 from kproto import Client, GroupConsumer
 from kproto.client.groups.settings import GroupSettings
-from tests.support.pages import page_text
+from tests.support.pages import blocks, page_text, run_program
 from tools.docs.settings import settings_table
 
 PAGE = page_text("docs/how-to/groups.md")
@@ -40,6 +42,16 @@ def of_a_group() -> dict[str, object]:
         for name, parameter in inspect.signature(overload).parameters.items()
         if name not in OF_ANY_CONSUMER and parameter.kind is not parameter.VAR_KEYWORD
     }
+
+
+def test_program_that_stops_at_sigterm_redelivers_the_record_in_progress(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (program,) = [each for each in blocks(PAGE, "python") if "SIGTERM" in each]
+    run_program(program, "docs/how-to/groups.md")
+    *values, committed = capsys.readouterr().out.splitlines()
+    assert values == ["b'1'", "b'2'", "b'3'"]
+    assert "offset=2" in committed
 
 
 def test_every_setting_with_its_default() -> None:
