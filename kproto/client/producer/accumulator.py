@@ -250,6 +250,11 @@ class RecordAccumulator:
         self._new_future = new_future
 
     @property
+    def lingers(self) -> bool:
+        """True if a batch that is not full waits for more records (`linger_ms`)."""
+        return self._linger_s > 0
+
+    @property
     def _partition_max_in_flight(self) -> int:
         """Returns the limit of batches in flight per partition; 1 without idempotence."""
         return self._max_in_flight if self.producer_state.is_idempotent else 1

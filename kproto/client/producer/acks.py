@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, overload
 
 from ...wire.errors import KprotoError
@@ -20,7 +22,8 @@ class Acks(Sequence[Ack]):
     The sequence equals a list of the same acks. Copying or pickling the sequence gives a list. It
     stores runs: consecutive records in one batch. Run `i` has the records from index `_starts[i]`
     up to `_starts[i + 1]`, exclusive. `_runs[i]` is the batch, and the position of the run's first
-    record in the batch.
+    record in the batch. Chunks that were appended by partition have an order of their own: their
+    runs follow that order.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as that of a list; mypy refuses this idiom
@@ -28,6 +31,9 @@ class Acks(Sequence[Ack]):
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._runs: list[tuple[ProducerBatch, int]] = []
+        self._chunk_starts: list[int] = []
+        self._orders: list[array[int]] = []
+        self._inverses: dict[int, array[int]] = {}  # by chunk, once a caller has needed it
         self._last: ProducerBatch | None = None
         self._offset = 0  # the index of a record minus its position in `_last`
         self._count = 0
@@ -49,6 +55,38 @@ class Acks(Sequence[Ack]):
             self._last = batch
             self._offset = start - position
 
+    def add_order(self, start: int, order: Sequence[int]) -> None:
+        """Records that a chunk of records was appended in another order.
+
+        `start` is the index of the first record of the chunk, and `order` has the indexes in the
+        chunk in the order of the appends. Runs of the chunk count in the order of the appends.
+        """
+        self._chunk_starts.append(start)
+        self._orders.append(array("I", order))
+
+    def _rank_of(self, index: int) -> int:
+        """Returns the place of a record in the order of the appends."""
+        chunk = bisect_right(self._chunk_starts, index) - 1
+        if chunk < 0:
+            return index
+        start, order = self._chunk_starts[chunk], self._orders[chunk]
+        if index - start >= len(order):
+            return index
+        inverse = self._inverses.get(chunk)
+        if inverse is None:
+            inverse = self._inverses[chunk] = array("I", bytes(4 * len(order)))
+            for rank, at in enumerate(order):
+                inverse[at] = rank
+        return start + inverse[index - start]
+
+    def _index_of(self, rank: int) -> int:
+        """Returns the index of the record at a place in the order of the appends."""
+        chunk = bisect_right(self._chunk_starts, rank) - 1
+        if chunk < 0:
+            return rank
+        start, order = self._chunk_starts[chunk], self._orders[chunk]
+        return rank if rank - start >= len(order) else start + order[rank - start]
+
     def set_count(self, count: int) -> None:
         """Sets the total number of records; the last run of records ends at this number."""
         self._count = count
@@ -59,13 +97,23 @@ class Acks(Sequence[Ack]):
 
     def failures(self) -> Iterator[tuple[ProducerBatch, int, KprotoError]]:
         """Yields batch, position and error of each failed record, in the order of the records."""
+        found = self._failures_as_appended()
+        if self._orders:
+            ranked = [(self._index_of(rank), failure) for rank, failure in found]
+            ranked.sort(key=itemgetter(0))
+            yield from (failure for _, failure in ranked)
+        else:
+            yield from (failure for _, failure in found)
+
+    def _failures_as_appended(self) -> Iterator[tuple[int, tuple[ProducerBatch, int, KprotoError]]]:
+        """Yields the failures with their places in the order of the appends."""
         bounds = pairwise([*self._starts, self._count])
         for (batch, first), (start, end) in zip(self._runs, bounds, strict=True):
             if batch.future.done() and batch.future.result() is not None:
                 for at in range(first, first + end - start):
                     cause = batch.failure(at)
                     if cause is not None:
-                        yield batch, at, cause
+                        yield start + at - first, (batch, at, cause)
 
     def undelivered(self) -> list[ProducerRecord]:
         """Returns the records that failed, in the order in which they were sent."""
@@ -84,6 +132,8 @@ class Acks(Sequence[Ack]):
         at = index + self._count if index < 0 else index
         if not 0 <= at < self._count:
             raise IndexError(f"there are {self._count} acknowledgements, and none at {index}")
+        if self._orders:
+            at = self._rank_of(at)
         run = bisect_right(self._starts, at) - 1
         batch, first = self._runs[run]
         return batch.ack(first + at - self._starts[run])

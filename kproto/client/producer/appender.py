@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 from ...records import MAX_TIMESTAMP_MS, GrowingBatch
@@ -21,15 +21,20 @@ from ..producer_record import EncodedRecords, Headers, ProducerRecord, as_record
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
 from .acks import Acks
+from .append_by_partition import CHUNK_RECORDS, append_by_partition
 from .append_many_pass import AppendEndReason, AppendPassClock, append_to_open_batches
 from .append_queues import AppendQueues, AppendTicket
 from .batch import ProducerBatch
 from .errors import DeliveryError
+from .held_batches import HeldBatches
 from .old_brokers import unsupported_headers_error
 from .partitioner import Partitioner, PartitionerName, TopicPartitioner, make_partitioner
 from .sender import Sender
 
 __all__ = ["RecordAppender"]
+
+#: A shorter list is appended record by record: sorting by partition would take longer.
+MIN_CHUNKED: Final = 32
 
 T = TypeVar("T")
 
@@ -182,13 +187,20 @@ class RecordAppender:
         source = elements = iter(values)
         if self._calls.intercepts:
             elements, every = self._calls.on_send_each(topic, source), 1
+        is_chunked = every > 1 and isinstance(values, Collection) and len(values) >= MIN_CHUNKED
+        if is_chunked:
+            elements = iter(())
+        held = HeldBatches(self._accumulator, is_active=every > 1)
 
         def unappended() -> list[ProducerRecord]:
             """Returns the records that were not appended.
 
             These are `record`, and if `values` is a collection its unread elements.
             """
-            others = islice(source, len(values)) if isinstance(values, Collection) else ()
+            others: Iterable[Any] = ()
+            if isinstance(values, Collection):
+                rest = chain(elements, source) if is_chunked else source
+                others = islice(rest, len(values))
             return [*(() if record is None else (record,)), *map(as_record, others)]
 
         try:
@@ -203,7 +215,27 @@ class RecordAppender:
                     elements, partitioner, self._accumulator, self._buffer_bytes, timing, acks
                 )
                 if outcome is AppendEndReason.ALL_APPENDED:
-                    return
+                    if not is_chunked:
+                        return
+                    chunk = list(islice(source, CHUNK_RECORDS))
+                    if not chunk:
+                        return
+                    is_appended = append_by_partition(
+                        chunk,
+                        partitioner,
+                        self._accumulator,
+                        self._buffer_bytes,
+                        self._now_ms(),
+                        acks,
+                        held.add,
+                    )
+                    if not is_appended:
+                        elements = iter(chunk)
+                        continue
+                    held.release_if_large(self._buffer_bytes)
+                    self._sender.wake()
+                    if monotonic() < yields_at:
+                        continue
                 if not isinstance(outcome, AppendEndReason):
                     record = as_record(outcome)
                     try:
@@ -220,6 +252,8 @@ class RecordAppender:
                         ) from error
                     acks.add(*found)
                     record = None
+                    if found[1] == 0:
+                        held.add(found[0])
                     self._sender.wake()
                     if self._accumulator.buffered > self._buffer_bytes:
                         outcome = AppendEndReason.BUFFER_FULL
@@ -242,6 +276,8 @@ class RecordAppender:
                 self._calls.on_not_appended(topic, record, error)
             raise
         finally:
+            if held.release():
+                self._sender.wake()
             if ticket is not None:
                 ticket.remove()
 

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from ...wire.errors import EncodeError
 from ..metadata.cluster import TopicInfo
+from .murmur2 import murmur2, murmur2_of_keys
 
 __all__ = [
     "PARTITIONER_NAMES",
@@ -24,7 +25,6 @@ __all__ = [
     "TopicPartitioner",
     "fnv1a",
     "make_partitioner",
-    "murmur2",
     "partition_of_key",
 ]
 
@@ -52,26 +52,9 @@ PartitionerName: TypeAlias = Literal[
 ]
 
 _MASK = 0xFFFFFFFF
-_MULTIPLIER = 0x5BD1E995
-_SEED = 0x9747B28C
 
 _FNV_OFFSET: Final = 0x811C9DC5
 _FNV_PRIME: Final = 0x01000193
-
-
-def murmur2(data: bytes) -> int:
-    """Returns the 32-bit MurmurHash2 of `data` with the seed of Kafka's Java client."""
-    size = len(data)
-    hashed = _SEED ^ size
-    whole = size & ~3
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
-        word = (word ^ word >> 24) * _MULTIPLIER & _MASK
-        hashed = hashed * _MULTIPLIER & _MASK ^ word
-    if size > whole:
-        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
-    hashed = (hashed ^ hashed >> 13) * _MULTIPLIER & _MASK
-    return hashed ^ hashed >> 15
 
 
 def fnv1a(data: bytes) -> int:
@@ -147,12 +130,14 @@ class TopicPartitioner(NamedTuple):
     `info` is the metadata of the topic. `partition_of` returns the partition for the key of a
     record, which may be None. It raises EncodeError if the user's partitioner fails. If
     `is_per_record` is True, the key does not determine the partition, so each record needs its own
-    call of `partition_of`.
+    call of `partition_of`. `partitions_of_keys` returns the partitions of many keys; None if the
+    partitioner has no such function.
     """
 
     info: TopicInfo
     partition_of: Callable[[bytes | None], int]
     is_per_record: bool = False
+    partitions_of_keys: Callable[[Sequence[bytes]], list[int]] | None = None
 
 
 def make_partitioner(
@@ -187,7 +172,14 @@ def make_partitioner(
             return of_key(b"", partitions)
         return with_leader[sticky_moves.get(info.name, 0) % len(with_leader)]
 
-    return TopicPartitioner(info, partition_of)
+    if of_key is not partition_of_key:
+        return TopicPartitioner(info, partition_of)
+
+    def partitions_of_keys(keys: Sequence[bytes]) -> list[int]:
+        count = len(partitions)
+        return [partitions[(each & 0x7FFFFFFF) % count] for each in murmur2_of_keys(keys)]
+
+    return TopicPartitioner(info, partition_of, partitions_of_keys=partitions_of_keys)
 
 
 def _user_function(

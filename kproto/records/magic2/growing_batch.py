@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import accumulate
-from typing import TYPE_CHECKING
+from itertools import accumulate, chain
+from operator import add
+from typing import TYPE_CHECKING, Final
 
 from .. import log_format
 from ..codecs.compression import codec_for_name
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from ..record import Header, Record
 
 __all__ = ["GrowingBatch"]
+
+#: The most bytes of a record of `append_run` besides its key and value: the length of the record
+#: (5), attributes (1), timestamp delta (10), offset delta (5), the lengths of key and value (10)
+#: and the number of headers (1).
+_MOST_RUN_OVERHEAD: Final = 32
+
+#: `append_run` takes the offset deltas from the table of varints.
+_MOST_RUN_COUNT: Final = len(VARINTS)
 
 
 class GrowingBatch:
@@ -146,6 +155,44 @@ class GrowingBatch:
         self.count = count + 1
         self.size_in_bytes += size
         return size
+
+    def append_run(
+        self, keys: Sequence[bytes], values: Sequence[bytes], timestamp: int, limit: int
+    ) -> tuple[int, int]:
+        """Appends records without headers, as many of them as fit for sure.
+
+        Returns their number, and by how many bytes the batch grew. Record `i` has the key `keys[i]`
+        and the value `values[i]`; all have `timestamp` in ms. The first record that is left out may
+        fit: `append` it.
+        """
+        count = self.count
+        number = len(values)
+        payload = sum(map(len, keys)) + sum(map(len, values))
+        if self.size_in_bytes + payload + number * _MOST_RUN_OVERHEAD > limit:
+            sizes = map(add, map(len, keys), map(len, values))
+            ends = list(accumulate(map(_MOST_RUN_OVERHEAD.__add__, sizes)))
+            number = bisect_right(ends, limit - self.size_in_bytes)
+            keys, values = keys[:number], values[:number]
+        if not number or count + number > _MOST_RUN_COUNT:
+            return 0, 0
+        if timestamp != self.timestamp:
+            self.stamp(timestamp)
+        head, join, varints = self.head, b"".join, VARINTS
+        try:
+            bodies = [
+                join((head, delta, varints[len(key)], key, varints[len(value)], value, NO_HEADERS))
+                for delta, key, value in zip(
+                    varints[count : count + number], keys, values, strict=True
+                )
+            ]
+            lengths = [varints[len(body)] for body in bodies]
+        except IndexError:  # a length exceeds the table
+            return 0, 0
+        self.parts.extend(chain.from_iterable(zip(lengths, bodies, strict=True)))
+        size = sum(map(len, bodies)) + sum(map(len, lengths))
+        self.count = count + number
+        self.size_in_bytes += size
+        return number, size
 
     def build(
         self,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kproto.client.metadata.cluster import PartitionInfo, TopicInfo
 from kproto.client.producer import partitioner
-from kproto.client.producer.partitioner import fnv1a, make_partitioner, murmur2, partition_of_key
+from kproto.client.producer.murmur2 import murmur2
+from kproto.client.producer.partitioner import fnv1a, make_partitioner, partition_of_key
 from kproto.wire.uuid import ZERO_UUID
 
 # Results of org.apache.kafka.common.utils.Utils.murmur2 in kafka-clients 4.4.0.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kproto_pipeline.columns.arrow_records import RECORD_SCHEMA
 from kproto_pipeline.columns.encoding import headers_of_lists, partition_hashes, record_sections
 
-from kproto.client.producer.partitioner import murmur2
+from kproto.client.producer.murmur2 import murmur2
 from kproto.records import GrowingBatch
 
 Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]

@@ -1,0 +1,235 @@
+"""Compares appending a chunk by partition with appending record by record."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto import Client, ProducerRecord
+from kproto.broker import Broker
+from kproto.client.producer.append_by_partition import append_by_partition
+from kproto.client.producer.batch import ProducerBatch
+from kproto.messages import ProduceRequest
+from kproto.protocol.connection import ReceivedRequest
+from kproto.records import read_batches
+from tests.unit.client.producer.test_append_many_pass import NOW_MS, Side
+
+small = st.binary(max_size=60)
+headers = st.lists(st.tuples(st.text(max_size=3), st.none() | small), max_size=2)
+keyed = st.builds(
+    lambda value, key, headers: ProducerRecord(value, key, headers),
+    small,
+    st.binary(max_size=20),
+    headers | headers.map(tuple),
+)
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
+
+
+def take(
+    side: Side, chunk: list[Any], *, buffer_bytes: int = 1 << 20
+) -> list[ProducerBatch] | None:
+    """Appends a chunk; returns the batches that it opened, or None if it appended nothing."""
+    opened: list[ProducerBatch] = []
+    is_appended = append_by_partition(
+        chunk, side.partitioner, side.accumulator, buffer_bytes, NOW_MS, side.acks, opened.append
+    )
+    return opened if is_appended else None
+
+
+@given(st.lists(st.lists(keyed, min_size=1, max_size=40), max_size=4), st.sampled_from([2, 3, 50]))
+def test_same_batches_and_acks_as_record_by_record(
+    chunks: list[list[ProducerRecord]], partitions: int
+) -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        fast, slow = Side(loop, partitions), Side(loop, partitions)
+        for chunk in chunks:
+            assert take(fast, chunk) is not None
+            for record in chunk:
+                slow.add(record)
+        assert fast.contents() == slow.contents()
+        assert fast.accumulator.buffered == slow.accumulator.buffered
+        assert len(fast.acks) == len(slow.acks) == sum(map(len, chunks))
+        for side in (fast, slow):
+            for queue in side.accumulator.queues.values():
+                for number, batch in enumerate(queue.pending):
+                    batch.base_offset = number * 1_000
+        assert list(fast.acks) == list(slow.acks)
+    finally:
+        loop.close()
+
+
+@given(st.lists(keyed, min_size=1, max_size=60), st.integers(2, 9), st.data())
+def test_failures_have_the_order_of_the_records(
+    chunk: list[ProducerRecord], partitions: int, data: st.DataObject
+) -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        side = Side(loop, partitions, batch_bytes=200)
+        side.add(b"before")
+        assert take(side, chunk) is not None
+        side.add(b"after")
+        batches = side.acks.batches()
+        failed = data.draw(st.sets(st.sampled_from(batches)))
+        error = KeyError("x")
+        for batch in batches:
+            batch.future.set_result(error if batch in failed else None)  # type: ignore[arg-type]
+        records = [ProducerRecord(b"before"), *chunk, ProducerRecord(b"after")]
+        wanted = []
+        for index, record in enumerate(records):
+            ack = side.acks[index]
+            queue = side.accumulator.queues["t", ack.partition]
+            if any(
+                batch in failed and record.value in [each.value for each in batch.content.records()]
+                for batch in queue.pending
+            ):
+                wanted.append((record.key, record.value))
+        found = [(each.key, each.value) for each in side.acks.undelivered()]
+        # A value may be in several batches of a partition.
+        assert Counter(found) <= Counter(wanted)
+        positions = iter(records)
+        assert all(
+            any((record.key, record.value) == each for record in positions) for each in found
+        )
+        assert len(found) == sum(batch.count for batch in failed)
+    finally:
+        loop.close()
+
+
+def test_opened_batches_are_told(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, 2, batch_bytes=300)
+    chunk = [ProducerRecord(bytes(50), b"%d" % at) for at in range(20)]
+    opened = take(side, chunk)
+    queues = side.accumulator.queues.values()
+    assert opened is not None
+    assert Counter(map(id, opened)) == Counter(
+        id(each) for queue in queues for each in queue.pending
+    )
+    assert len(opened) > 2
+
+
+class Octets(bytes):
+    """A subclass of bytes."""
+
+
+class Named(ProducerRecord):
+    """A subclass of ProducerRecord."""
+
+
+PLAIN = ProducerRecord(b"v", b"k")
+
+ODD: list[Any] = [
+    b"v",
+    None,
+    7,
+    (b"v", b"k"),
+    Named(b"v", b"k"),
+    ProducerRecord(b"v"),
+    ProducerRecord(None, b"k"),
+    ProducerRecord(Octets(b"v"), b"k"),
+    ProducerRecord(b"v", Octets(b"k")),
+    ProducerRecord("v", b"k"),  # type: ignore[arg-type]
+    ProducerRecord(b"v", b"k", timestamp=NOW_MS),
+    ProducerRecord(b"v", b"k", partition=0),
+    ProducerRecord(b"v", b"k", {"h": b"v"}),  # type: ignore[arg-type]
+    ProducerRecord(b"v", b"k", iter([("h", b"v")])),  # type: ignore[arg-type]
+    ProducerRecord(b"v", b"k", [("h", "text")]),  # type: ignore[list-item]
+    ProducerRecord(b"v", b"k", [("h",)]),  # type: ignore[list-item]
+    ProducerRecord(b"v", b"k", [("h", b"v", b"w")]),  # type: ignore[list-item]
+    ProducerRecord(b"v", b"k", [7]),  # type: ignore[list-item]
+    ProducerRecord(b"v", b"k", [(7, b"v")]),  # type: ignore[list-item]
+    ProducerRecord(b"v", b"k", [("\ud800", b"v")]),
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=map(str, range(len(ODD))))
+def test_chunk_with_an_odd_element_is_left(loop: asyncio.AbstractEventLoop, odd: Any) -> None:
+    side = Side(loop, 2)
+    assert take(side, [PLAIN, odd, PLAIN]) is None
+    assert len(side.acks) == 0
+    assert not side.accumulator.queues
+
+
+def test_chunk_beyond_the_buffer_is_left(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, 2)
+    chunk = [ProducerRecord(bytes(50), b"k")] * 10
+    assert take(side, chunk, buffer_bytes=500) is None
+    assert take(side, chunk, buffer_bytes=600) is not None
+
+
+def test_headers_for_brokers_without_them_are_left(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, 2)
+    side.accumulator.supports_headers = False
+    assert take(side, [ProducerRecord(b"v", b"k", [("h", b"v")])]) is None
+    assert take(side, [PLAIN]) is not None
+
+
+# --- `send_many` ---
+
+
+def produced(broker: Broker) -> list[tuple[int, int]]:
+    """Returns a list to which partition and record count of each sent batch are added."""
+    found: list[tuple[int, int]] = []
+
+    def note(received: ReceivedRequest) -> None:
+        assert isinstance(received.message, ProduceRequest)
+        for topic in received.message.topic_data:
+            for each in topic.partition_data:
+                assert each.records is not None
+                found.extend(
+                    (each.index, batch.record_count) for batch in read_batches(each.records)
+                )
+
+    broker.control(note, request=ProduceRequest)
+    return found
+
+
+async def test_send_many_makes_few_batches_of_many_partitions() -> None:
+    partitions = 100
+    async with Broker() as broker, Client(broker.bootstrap) as client:
+        broker.create_topic("t", partitions)
+        records = [ProducerRecord(b"v", b"%d" % at) for at in range(200 * partitions)]
+        async with client.producer() as producer:
+            await producer.send("t", b"warm")
+            found = produced(broker)
+            acks = await producer.send_many("t", records)
+        assert sum(count for _, count in found) == len(records)
+        assert max(Counter(partition for partition, _ in found).values()) <= 2
+        assert len({(ack.partition, ack.offset) for ack in acks}) == len(records)
+        stored = {
+            (partition, each.offset): each.key
+            for partition in range(partitions)
+            for each in broker.records("t", partition)
+        }
+        assert [stored[ack.partition, ack.offset] for ack in acks] == [each.key for each in records]
+
+
+async def test_iterator_is_not_held_back() -> None:
+    """The elements of an iterator may take any time, so its batches are sent at once."""
+    async with Broker() as broker, Client(broker.bootstrap) as client:
+        broker.create_topic("t", 2)
+        async with client.producer() as producer:
+            await producer.send("t", b"warm")
+
+            def values() -> Iterator[bytes]:
+                for at in range(300):
+                    yield b"%d" % at
+                    if at == 100:
+                        time.sleep(0.05)
+
+            found = produced(broker)
+            await producer.send_many("t", values())
+        assert len(found) > 1
