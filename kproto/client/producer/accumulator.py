@@ -29,8 +29,10 @@ partition through every retry:
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import Final, NamedTuple
 
 from ...protocol.error_codes import code_of, error_of_code
@@ -75,7 +77,8 @@ class PartitionQueue:
     `sequence` is the producer id, epoch and next sequence number of the partition.
     `has_append_time` is True if the last ack had a log append time; acks of batches that an earlier
     attempt may have stored are ignored. The leader in the metadata is used only if the metadata is
-    newer than `leader_stale_since`, in seconds of the clock.
+    newer than `leader_stale_since`, in seconds of the clock. `planned_at` is the time at which the
+    next plan looks at the queue again; infinity if only an event makes it look.
     """
 
     __slots__ = (
@@ -87,6 +90,7 @@ class PartitionQueue:
         "node",
         "partition",
         "pending",
+        "planned_at",
         "sequence",
         "to_retry",
         "topic",
@@ -103,6 +107,7 @@ class PartitionQueue:
         self.next_send_index = 0
         self.has_append_time = False
         self.leader_stale_since = _LONG_AGO
+        self.planned_at = _NEVER
         self.attempts = Attempts(settings, settings.delivery_timeout_ms)
 
     @property
@@ -237,6 +242,13 @@ class RecordAccumulator:
         self.supports_headers = True  # False for brokers before 0.11, whose message sets have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.active_queues: dict[TopicPartition, PartitionQueue] = {}
+        #: The queues whose next batch may be due: those that have changed since the last plan, and
+        #: those that were due in it. `plan` looks at these, and at those with a timer that is due.
+        self._candidates: dict[TopicPartition, PartitionQueue] = {}
+        self._timers: list[tuple[float, int, PartitionQueue]] = []
+        self._timer_numbers = count()
+        #: The deadlines of all incomplete batches in ascending order, and some of complete ones.
+        self._deadlines: deque[tuple[float, asyncio.Future[KprotoError | None]]] = deque()
         self.incomplete: set[asyncio.Future[KprotoError | None]] = set()
         self.failed_deliveries = failed_deliveries
         self.buffered = 0
@@ -293,7 +305,7 @@ class RecordAccumulator:
             if added:
                 self.buffered += added
                 return batch, content.count - 1
-            batch.ready_at = _LONG_AGO  # the batch is full
+            self.set_ready(batch)  # the batch is full
             self._move_sticky_partition(topic)
         content = GrowingBatch()
         content.append(key, value, headers, timestamp, self.batch_bytes)
@@ -308,7 +320,7 @@ class RecordAccumulator:
         """
         before = self.open_batch(topic, partition)
         if before is not None:
-            before.ready_at = _LONG_AGO
+            self.set_ready(before)
         batch = self._open_batch(topic, partition, content)
         batch.ready_at = _LONG_AGO
         batch.is_sealed = True
@@ -324,9 +336,17 @@ class RecordAccumulator:
         batch = ProducerBatch(topic, partition, self._new_future(), content, now, ready_at)
         self.incomplete.add(batch.future)
         self.buffered += content.size_in_bytes
+        self._deadlines.append((self.deadline_of(batch), batch.future))
         queue.pending.append(batch)
         self.active_queues[topic, partition] = queue
+        self._candidates[topic, partition] = queue
         return batch
+
+    def set_ready(self, batch: ProducerBatch) -> None:
+        """Makes a pending batch ready to be sent, full or not."""
+        batch.ready_at = _LONG_AGO
+        tp = batch.topic, batch.partition
+        self._candidates[tp] = self.queues[tp]
 
     def _move_sticky_partition(self, topic: str) -> None:
         self.sticky_moves[topic] = self.sticky_moves.get(topic, 0) + 1
@@ -336,6 +356,7 @@ class RecordAccumulator:
         for queue in self.active_queues.values():
             for batch in queue.pending:
                 batch.ready_at = _LONG_AGO
+        self._candidates.update(self.active_queues)
 
     # Sending batches
 
@@ -351,14 +372,14 @@ class RecordAccumulator:
         or None. `in_flight` returns the number of requests in flight to a node.
         """
         plan = SendPlan({}, [], False, _NEVER, _NEVER, [])
-        next_at = deadline = _NEVER
         needs_producer_id = False
         max_in_flight = self._partition_max_in_flight
-        for queue in self.active_queues.values():
-            deadline = min(deadline, self._first_deadline(queue))
+        self._add_due_timers(now)
+        for queue in [*self._candidates.values()]:
             at = queue.next_at(max_in_flight)
             if at > now:
-                next_at = min(next_at, at)
+                del self._candidates[queue.topic, queue.partition]
+                self._set_timer(queue, at)
                 continue
             if self.producer_state.identity is None and queue.needs_producer_id:
                 needs_producer_id = True
@@ -374,8 +395,30 @@ class RecordAccumulator:
             elif in_flight(node) < self._max_in_flight:
                 plan.requests.setdefault(node, []).append(queue)
         return plan._replace(
-            needs_producer_id=needs_producer_id, next_at=next_at, deadline=deadline
+            needs_producer_id=needs_producer_id,
+            next_at=self._timers[0][0] if self._timers else _NEVER,
+            deadline=self._next_deadline(),
         )
+
+    def _set_timer(self, queue: PartitionQueue, at: float) -> None:
+        """Makes the first plan after `at` look at a queue; has no effect if `at` is infinity."""
+        if at < queue.planned_at:
+            queue.planned_at = at
+            heapq.heappush(self._timers, (at, next(self._timer_numbers), queue))
+
+    def _add_due_timers(self, now: float) -> None:
+        """Adds the queues whose timers are due to the candidates."""
+        while self._timers and self._timers[0][0] <= now:
+            _, _, queue = heapq.heappop(self._timers)
+            queue.planned_at = _NEVER
+            if not queue.is_empty:
+                self._candidates[queue.topic, queue.partition] = queue
+
+    def _next_deadline(self) -> float:
+        """Returns the time at which the oldest incomplete batch expires; infinity without one."""
+        while self._deadlines and self._deadlines[0][1].done():
+            self._deadlines.popleft()
+        return self._deadlines[0][0] if self._deadlines else _NEVER
 
     def next_at(self, groups: Iterable[Iterable[PartitionQueue]]) -> float:
         """Returns the earliest time at which any of the queues may send another batch."""
@@ -591,6 +634,7 @@ class RecordAccumulator:
             queue.to_retry.clear()
             queue.pending.clear()
         self.active_queues.clear()
+        self._candidates.clear()
 
     def complete(self, batch: ProducerBatch, error: KprotoError | None) -> None:
         """Completes a batch: it is acked if `error` is None, otherwise it has failed for good.
@@ -672,5 +716,9 @@ class RecordAccumulator:
 
     def _update_active_queues(self, queue: PartitionQueue) -> None:
         queue.requeue_retries()
+        tp = queue.topic, queue.partition
         if queue.is_empty:
-            self.active_queues.pop((queue.topic, queue.partition), None)
+            self.active_queues.pop(tp, None)
+            self._candidates.pop(tp, None)
+        else:
+            self._candidates[tp] = queue

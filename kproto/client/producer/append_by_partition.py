@@ -7,7 +7,7 @@ records with keys is left to `append_many_pass`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -17,36 +17,32 @@ from .acks import Acks
 from .batch import ProducerBatch
 from .partitioner import TopicPartitioner
 
-__all__ = ["CHUNK_RECORDS", "append_by_partition"]
+__all__ = ["CHUNK_RECORDS", "ChunkByPartition", "chunk_by_partition"]
 
-#: The records of a chunk: enough to give each of many partitions a run, and to append them in a
-#: part of `appender.YIELD_AFTER_S`.
-CHUNK_RECORDS: Final = 2_048
+#: The records of a chunk: enough to give each of a thousand partitions a run. To validate and hash
+#: them takes less than `appender.YIELD_AFTER_S`.
+CHUNK_RECORDS: Final = 16_384
 
 _PLAIN: Final = {ProducerRecord}
 _BYTES: Final = {bytes}
 _SEQUENCES: Final = ({tuple}, {list}, {tuple, list})
 
 
-def append_by_partition(
+def chunk_by_partition(
     chunk: Sequence[object],
     partitioner: TopicPartitioner,
     accumulator: RecordAccumulator,
-    buffer_bytes: int,
-    timestamp: int,
-    acks: Acks,
-    on_opened: Callable[[ProducerBatch], object],
-) -> bool:
-    """Appends all records of `chunk`, or none; returns True if they are appended.
+    room: int,
+) -> ChunkByPartition | None:
+    """Returns the records of `chunk` by partition; None if they must be appended one by one.
 
-    Calls `on_opened` with each batch that the call opens. Records without a timestamp get
-    `timestamp`, in ms. Appends none if the buffer has no room for them, or if an element needs
-    validation: one with another type, a partition or a timestamp of its own, without a key or a
-    value, or with invalid headers.
+    This is so if they may have more than `room` bytes, or if an element needs validation: one with
+    another type, a partition or a timestamp of its own, without a key or a value, or with invalid
+    headers.
     """
     partitions_of_keys = partitioner.partitions_of_keys
     if partitions_of_keys is None or set(map(type, chunk)) != _PLAIN:
-        return False
+        return None
     values: tuple[bytes, ...]
     keys: tuple[bytes, ...]
     headers: tuple[Headers, ...]
@@ -57,36 +53,97 @@ def append_by_partition(
         or set(map(type, values)) != _BYTES
         or timestamps.count(None) != count
         or partitions.count(None) != count
-        or (not (has_no_headers := not any(headers)) and not _are_valid(headers, accumulator))
+        or sum(map(len, values)) + sum(map(len, keys)) > room
     ):
-        return False
-    room = buffer_bytes - accumulator.buffered
-    if sum(map(len, values)) + sum(map(len, keys)) > room:
-        return False
+        return None
+    if not any(headers):
+        headers = ()
+    elif not _are_valid(headers, accumulator):
+        return None
     indexes: dict[int, list[int]] = {}
     for index, partition in enumerate(partitions_of_keys(keys)):
         try:
             indexes[partition].append(index)
         except KeyError:
             indexes[partition] = [index]
-    start = len(acks)
-    rank = start
-    acks.add_order(start, list(chain.from_iterable(indexes.values())))
-    topic, limit = partitioner.info.name, accumulator.batch_bytes
-    for partition, its in indexes.items():
+    return ChunkByPartition(partitioner.info.name, accumulator, values, keys, headers, indexes)
+
+
+class ChunkByPartition:
+    """Appends the records of a chunk, one partition after the other.
+
+    `indexes` has the indexes of each partition's records in the chunk. `headers` is empty if no
+    record has headers.
+    """
+
+    __slots__ = ("_accumulator", "_headers", "_indexes", "_keys", "_remaining", "_topic", "_values")
+
+    def __init__(
+        self,
+        topic: str,
+        accumulator: RecordAccumulator,
+        values: Sequence[bytes],
+        keys: Sequence[bytes],
+        headers: Sequence[Headers],
+        indexes: dict[int, list[int]],
+    ) -> None:
+        self._topic = topic
+        self._accumulator = accumulator
+        self._values = values
+        self._keys = keys
+        self._headers = headers
+        self._indexes = indexes
+        self._remaining: Iterator[tuple[int, list[int]]] = iter(indexes.items())
+
+    def begin(self, acks: Acks) -> None:
+        """Adds the order in which the records are appended to `acks`."""
+        acks.add_order(len(acks), list(chain.from_iterable(self._indexes.values())))
+
+    def append_next(
+        self, timestamp: int, acks: Acks, on_opened: Callable[[ProducerBatch], object]
+    ) -> bool:
+        """Appends the records of the next partition; returns False if no partition is left.
+
+        The records get `timestamp`, in ms. Adds their batches to `acks`, and calls `on_opened` with
+        each batch that the call opens.
+        """
+        for partition, indexes in self._remaining:
+            self._append_run(partition, indexes, timestamp, acks, on_opened)
+            return True
+        return False
+
+    def unappended(self) -> list[ProducerRecord]:
+        """Returns the records that are not appended, in the order of the chunk."""
+        left = sorted(chain.from_iterable(indexes for _, indexes in self._remaining))
+        return [
+            ProducerRecord(
+                self._values[at], self._keys[at], self._headers[at] if self._headers else ()
+            )
+            for at in left
+        ]
+
+    def _append_run(
+        self,
+        partition: int,
+        indexes: list[int],
+        timestamp: int,
+        acks: Acks,
+        on_opened: Callable[[ProducerBatch], object],
+    ) -> None:
+        accumulator, topic, headers = self._accumulator, self._topic, self._headers
+        rank = len(acks)
         done = 0
-        run_keys = [keys[at] for at in its]
-        run_values = [values[at] for at in its]
-        while done < len(its):
-            batch = accumulator.open_batch(topic, partition)
-            if has_no_headers and batch is not None:
-                content = batch.content
-                position = content.count
-                appended, grown = content.append_run(
-                    run_keys[done:] if done else run_keys,
-                    run_values[done:] if done else run_values,
+        keys = [self._keys[at] for at in indexes]
+        values = [self._values[at] for at in indexes]
+        while done < len(indexes):
+            batch = None if headers else accumulator.open_batch(topic, partition)
+            if batch is not None:
+                position = batch.content.count
+                appended, grown = batch.content.append_run(
+                    keys[done:] if done else keys,
+                    values[done:] if done else values,
                     timestamp,
-                    limit,
+                    accumulator.batch_bytes,
                 )
                 if appended:
                     acks.add_run(rank + done, batch, position)
@@ -94,15 +151,18 @@ def append_by_partition(
                     done += appended
                     continue
             batch, position = accumulator.add(
-                topic, partition, run_keys[done], run_values[done], headers[its[done]], timestamp
+                topic,
+                partition,
+                keys[done],
+                values[done],
+                headers[indexes[done]] if headers else (),
+                timestamp,
             )
             acks.add_run(rank + done, batch, position)
             done += 1
             if not position:
                 on_opened(batch)
-        rank += len(its)
-    acks.set_count(rank)
-    return True
+        acks.set_count(rank + len(indexes))
 
 
 def _are_valid(headers: tuple[Headers, ...], accumulator: RecordAccumulator) -> bool:

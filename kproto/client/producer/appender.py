@@ -21,7 +21,7 @@ from ..producer_record import EncodedRecords, Headers, ProducerRecord, as_record
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
 from .acks import Acks
-from .append_by_partition import CHUNK_RECORDS, append_by_partition
+from .append_by_partition import CHUNK_RECORDS, ChunkByPartition, chunk_by_partition
 from .append_many_pass import AppendEndReason, AppendPassClock, append_to_open_batches
 from .append_queues import AppendQueues, AppendTicket
 from .batch import ProducerBatch
@@ -190,6 +190,7 @@ class RecordAppender:
         is_chunked = every > 1 and isinstance(values, Collection) and len(values) >= MIN_CHUNKED
         if is_chunked:
             elements = iter(())
+        chunk: ChunkByPartition | None = None
         held = HeldBatches(self._accumulator, is_active=every > 1)
 
         def unappended() -> list[ProducerRecord]:
@@ -201,7 +202,8 @@ class RecordAppender:
             if isinstance(values, Collection):
                 rest = chain(elements, source) if is_chunked else source
                 others = islice(rest, len(values))
-            return [*(() if record is None else (record,)), *map(as_record, others)]
+            in_chunk = [] if chunk is None else chunk.unappended()
+            return [*(() if record is None else (record,)), *in_chunk, *map(as_record, others)]
 
         try:
             if partitioner is None:
@@ -210,32 +212,30 @@ class RecordAppender:
                     self._wait_until_ready(ticket), topic, unappended
                 )
             while True:
-                timing = AppendPassClock(self._now_ms, monotonic, yields_at, every)
-                outcome: Any = append_to_open_batches(
-                    elements, partitioner, self._accumulator, self._buffer_bytes, timing, acks
-                )
-                if outcome is AppendEndReason.ALL_APPENDED:
-                    if not is_chunked:
-                        return
-                    chunk = list(islice(source, CHUNK_RECORDS))
-                    if not chunk:
-                        return
-                    is_appended = append_by_partition(
-                        chunk,
-                        partitioner,
-                        self._accumulator,
-                        self._buffer_bytes,
-                        self._now_ms(),
-                        acks,
-                        held.add,
+                outcome: Any = None
+                if chunk is None:
+                    timing = AppendPassClock(self._now_ms, monotonic, yields_at, every)
+                    outcome = append_to_open_batches(
+                        elements, partitioner, self._accumulator, self._buffer_bytes, timing, acks
                     )
-                    if not is_appended:
-                        elements = iter(chunk)
-                        continue
-                    held.release_if_large(self._buffer_bytes)
-                    self._sender.wake()
-                    if monotonic() < yields_at:
-                        continue
+                    if outcome is AppendEndReason.ALL_APPENDED:
+                        found_elements = list(islice(source, CHUNK_RECORDS)) if is_chunked else []
+                        if not found_elements:
+                            return
+                        room = self._buffer_bytes - self._accumulator.buffered
+                        chunk = chunk_by_partition(
+                            found_elements, partitioner, self._accumulator, room
+                        )
+                        if chunk is None:
+                            elements = iter(found_elements)
+                            continue
+                        chunk.begin(acks)
+                if chunk is not None:
+                    if self._append_chunk(chunk, acks, held, yields_at):
+                        chunk = None
+                        if monotonic() < yields_at:
+                            continue
+                    outcome = AppendEndReason.TIME_OVER
                 if not isinstance(outcome, AppendEndReason):
                     record = as_record(outcome)
                     try:
@@ -280,6 +280,18 @@ class RecordAppender:
                 self._sender.wake()
             if ticket is not None:
                 ticket.remove()
+
+    def _append_chunk(
+        self, chunk: ChunkByPartition, acks: Acks, held: HeldBatches, yields_at: float
+    ) -> bool:
+        """Appends records of a chunk until `yields_at`; returns True if all are appended."""
+        monotonic, now_ms = self._view.clock.monotonic, self._now_ms()
+        is_done = False
+        while not is_done and monotonic() < yields_at:
+            is_done = not chunk.append_next(now_ms, acks, held.add)
+        held.release_if_large(self._buffer_bytes)
+        self._sender.wake()
+        return is_done
 
     async def _wrap_delivery_error(
         self, waiting: Awaitable[T], topic: str, unappended: Callable[[], list[ProducerRecord]]

@@ -45,7 +45,7 @@ class HeldBatches:
         is_any = False
         for batch in self._batches:
             if batch.ready_at == _HELD:
-                batch.ready_at = _READY
+                self._accumulator.set_ready(batch)
                 is_any = True
         self._batches.clear()
         return is_any

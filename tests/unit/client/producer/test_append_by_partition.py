@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kproto import Client, ProducerRecord
 from kproto.broker import Broker
-from kproto.client.producer.append_by_partition import append_by_partition
+from kproto.client.producer.append_by_partition import chunk_by_partition
 from kproto.client.producer.batch import ProducerBatch
 from kproto.messages import ProduceRequest
 from kproto.protocol.connection import ReceivedRequest
@@ -43,10 +43,14 @@ def take(
 ) -> list[ProducerBatch] | None:
     """Appends a chunk; returns the batches that it opened, or None if it appended nothing."""
     opened: list[ProducerBatch] = []
-    is_appended = append_by_partition(
-        chunk, side.partitioner, side.accumulator, buffer_bytes, NOW_MS, side.acks, opened.append
-    )
-    return opened if is_appended else None
+    found = chunk_by_partition(chunk, side.partitioner, side.accumulator, buffer_bytes)
+    if found is None:
+        return None
+    found.begin(side.acks)
+    while found.append_next(NOW_MS, side.acks, opened.append):
+        pass
+    assert found.unappended() == []
+    return opened
 
 
 @given(st.lists(st.lists(keyed, min_size=1, max_size=40), max_size=4), st.sampled_from([2, 3, 50]))
@@ -175,6 +179,20 @@ def test_headers_for_brokers_without_them_are_left(loop: asyncio.AbstractEventLo
     side.accumulator.supports_headers = False
     assert take(side, [ProducerRecord(b"v", b"k", [("h", b"v")])]) is None
     assert take(side, [PLAIN]) is not None
+
+
+def test_unappended_records_have_the_order_of_the_chunk(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, 5)
+    records = [ProducerRecord(b"%d" % at, b"%d" % at, [("h", b"v")]) for at in range(50)]
+    found = chunk_by_partition(records, side.partitioner, side.accumulator, 1 << 20)
+    assert found is not None
+    found.begin(side.acks)
+    for _ in range(2):
+        assert found.append_next(NOW_MS, side.acks, lambda _: None)
+    appended = {ack.partition for ack in side.acks[: len(side.acks)]}
+    left = [each for each in records if side.partitioner.partition_of(each.key) not in appended]
+    assert len(appended) == 2
+    assert found.unappended() == left
 
 
 # --- `send_many` ---
