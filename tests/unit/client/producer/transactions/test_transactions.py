@@ -459,6 +459,44 @@ async def test_fenced_producer_raises_the_exception_of_the_block(version: int) -
         assert await committed(client) == []
 
 
+@pytest.mark.parametrize("continues_by", ["commit", "send", "offsets", "abort"])
+async def test_producer_that_was_replaced_while_it_was_stopped_is_fenced(
+    version: int, continues_by: str
+) -> None:
+    """The producer stops in a transaction for longer than its timeout, as after SIGSTOP."""
+    async with (
+        scene(version) as (broker, client),
+        Client(broker.bootstrap, QUICK) as other,
+        client.producer(transactional_id=ID, transaction_timeout_ms=100) as zombie,
+    ):
+
+        async def block() -> None:
+            async with zombie.transaction() as transaction:
+                await zombie.send("t", b"1")
+                await asyncio.sleep(0.15)
+                async with other.producer(transactional_id=ID) as producer:
+                    async with producer.transaction():
+                        await producer.send("t", b"2")
+                    if continues_by == "send":
+                        await zombie.enqueue("t", b"3")
+                    elif continues_by == "offsets":
+                        await transaction.commit_offsets({("t", 0): 9}, group_id="g")
+                    elif continues_by == "abort":
+                        await transaction.abort()
+
+        with pytest.raises((FatalTransactionError, TransactionAbortedError)):
+            await block()
+        with pytest.raises(ProducerFencedError):
+            async with zombie.transaction():
+                await zombie.send("t", b"4")
+        async with client.consumer([("t", 0)], group="g", auto_commit=False) as consumer:
+            assert await consumer.committed(("t", 0)) == {("t", 0): None}
+        async with other.producer(transactional_id=ID) as producer, producer.transaction():
+            await producer.send("t", b"5")
+        assert await committed(client) == [b"2", b"5"]
+        assert await state_of(client) == "CompleteCommit"
+
+
 async def test_transaction_that_exceeds_its_timeout_is_aborted_by_the_broker(version: int) -> None:
     async with scene(version) as (_, client):
         async with client.producer(transactional_id=ID, transaction_timeout_ms=100) as producer:
