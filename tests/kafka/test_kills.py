@@ -50,3 +50,16 @@ async def test_transactions_copy_each_record_once_while_processes_are_killed(
     assert result.is_right, json.dumps(transaction_facts(result), indent=2)
     assert len(result.hits) == 2
     assert result.seen.seen == result.account.total > 0
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+async def test_program_that_was_replaced_while_it_was_stopped_is_fenced(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    plan = TransactionPlan(rounds=1, seed=5, protocol="consumer", targets=("zombie",))
+    cluster = start_cluster(plan.version, config=QUICK_SESSIONS | QUICK_MEMBERS)
+    result = await exactly_once_test(plan, cluster, lambda *_: None, tmp_path)
+    assert result.is_right, json.dumps(transaction_facts(result), indent=2)
+    assert result.fenced == 2
+    assert result.seen.seen == result.account.total > 0

@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import kproto
+from kproto.messages.describe_transactions_request import DescribeTransactionsRequest
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -56,8 +57,9 @@ INPUT: Final = "to-transform"
 OUTPUT: Final = "transformed"
 GROUP: Final = "transforming"
 
-#: The targets of SIGKILL by round; `stalled program` is stopped by SIGSTOP for longer than the
-#: transaction timeout, so that it continues as a zombie.
+#: The targets of SIGKILL by round. `stalled program` is stopped by SIGSTOP for longer than the
+#: transaction timeout, and then continues. `zombie` is stopped, too, and meanwhile another program
+#: starts with its transactional id.
 TARGETS: Final = (
     "leader",
     "transaction coordinator",
@@ -65,15 +67,19 @@ TARGETS: Final = (
     "program",
     "broker and program",
     "stalled program",
+    "zombie",
 )
 
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 #: How long a stalled program is stopped: longer than the timeout, after which the broker aborts its
 #: transaction at its next check (transaction.abort.timed.out.transaction.cleanup.interval.ms).
 STALL_S: Final = 14.0
+#: The longest time in seconds in which a fenced program ends.
+FENCED_S: Final = 60.0
 READING_S: Final = 180.0
 RECORDS_PER_S: Final = 1500
 _CHUNK: Final = 50
+_CHANGES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,7 @@ class TransactionResult:
     hits: list[str] = field(default_factory=list)
     exits: Counter[int] = field(default_factory=Counter)
     aborts: int = 0
+    fenced: int = 0
     uncommitted: int = 0
     took_s: float = 0.0
     notes: list[str] = field(default_factory=list)
@@ -220,19 +227,25 @@ class _Run:
     async def keep_running(self, number: int) -> None:
         """Starts a program, and starts it again each time it ends."""
         while not self.is_over:
-            log_path = self._folder / f"program-{number}.log"
-            with log_path.open("ab") as log:
-                program = await asyncio.create_subprocess_exec(
-                    *self._command(number), stdout=log, stderr=log
-                )
+            program = await self._started(number)
             self._programs[number] = program
             code = await program.wait()
             if code == 0:  # after `terminate`
                 return
             self._result.exits[code] += 1
             if code not in (-signal.SIGKILL, NEEDS_PRODUCER):
+                log_path = self._log_of(number)
                 self._note(f"program {number} ended with {code}; its log is {log_path}")
                 await asyncio.sleep(1)
+
+    def _log_of(self, number: int) -> Path:
+        return self._folder / f"program-{number}.log"
+
+    async def _started(self, number: int) -> asyncio.subprocess.Process:
+        with self._log_of(number).open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *self._command(number), stdout=log, stderr=log
+            )
 
     def _command(self, number: int) -> list[str]:
         return [
@@ -284,12 +297,61 @@ class _Run:
             await asyncio.sleep(STALL_S)
             self._signal(program, signal.SIGCONT)
             return
+        if target == "zombie":
+            await self._replace(program)
+            return
         if target == "broker and program":
             self._signal(program, signal.SIGKILL)
         node = self._cluster.node(await self._node(target, program))
         await asyncio.to_thread(node.kill)
         await asyncio.sleep(3 * self._chance.random())
         await asyncio.to_thread(node.start)
+
+    async def _replace(self, number: int) -> None:
+        """Stops a program, and starts another one with its transactional id.
+
+        When the program continues, it must end because it is fenced. `keep_running` then starts it
+        again, which fences the other program in turn.
+        """
+        await self._until_in_transaction(_transactional_id(number))
+        zombie = self._programs[number]
+        self._signal(number, signal.SIGSTOP)
+        other = await self._started(number)
+        try:
+            await asyncio.sleep(STALL_S)
+            self._signal(number, signal.SIGCONT)
+            for program, name in ((zombie, "the stopped program"), (other, "its replacement")):
+                code = await asyncio.wait_for(program.wait(), FENCED_S)
+                if code == NEEDS_PRODUCER:
+                    self._result.fenced += 1
+                else:
+                    self._note(f"{name} {number} was not fenced, but ended with {code}")
+        except TimeoutError:
+            self._note(f"a program {number} was not fenced in {FENCED_S:g} s")
+        finally:
+            if other.returncode is None:
+                other.kill()
+                await other.wait()
+
+    async def _until_in_transaction(self, transactional_id: str) -> None:
+        """Waits until the program of the id has an open transaction.
+
+        After the first `_CHANGES` changes of the state the transaction is not that of a program
+        that was killed.
+        """
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        seen: set[tuple[int, int, str]] = set()
+        while True:
+            try:
+                found = (await self._watching.request(request)).transaction_states[0]
+            except kproto.KprotoError:
+                continue
+            seen.add(
+                (found.producer_epoch, found.transaction_start_time_ms, found.transaction_state)
+            )
+            if len(seen) > _CHANGES and found.transaction_state == "Ongoing":
+                return
+            await asyncio.sleep(0.01)
 
     async def _node(self, target: str, program: int) -> int:
         """Returns the id of the broker that a round kills."""
@@ -385,6 +447,10 @@ def transaction_table(result: TransactionResult) -> str:
             f"{uncommitted:,}",
         ),
         ("producers that were fenced", found["exits of programs"].get(str(NEEDS_PRODUCER), 0)),
+        (
+            "programs that another one with their id fenced",
+            found["fenced by another"],
+        ),
         ("took", f"{result.took_s:,.0f} s, seed {found['seed']}"),
     ]
     verdict = "Each record once, in order." if found["right"] else "NOT RIGHT."
@@ -458,6 +524,7 @@ def transaction_facts(result: TransactionResult) -> dict[str, Any]:
         "rounds": dict(Counter(result.hits)),
         "exits of programs": {str(code): times for code, times in sorted(result.exits.items())},
         "aborted by the programs": result.aborts,
+        "fenced by another": result.fenced,
         "output records that are not committed": result.uncommitted,
         "lost": result.lost,
         "doubled": result.seen.doubled,
