@@ -98,7 +98,9 @@ class AutoCommit:
                     await self._committer.commit(self._request, self._limit_ms)
                 except KprotoError as error:
                     failures.failed(error, clock.monotonic())
-                    left = self._subscriptions.offsets_to_commit(self._request, clock.monotonic())
+                    left = self._subscriptions.committable.offsets_to_commit(
+                        self._request, clock.monotonic()
+                    )
                     if left:
                         logger.warning(
                             "%s: processed offsets were not committed, and will be retried: %s",
@@ -108,7 +110,9 @@ class AutoCommit:
                 else:
                     failures.succeeded()
             now = clock.monotonic()
-            if self._is_auto or self._subscriptions.offsets_to_commit(_START_OFFSETS, now):
+            if self._is_auto or self._subscriptions.committable.offsets_to_commit(
+                _START_OFFSETS, now
+            ):
                 commit_state.start_interval(now)
             else:
                 commit_state.stop_interval()

@@ -154,7 +154,7 @@ def create_group_parts(
         member = factories.make_member(view, settings, listener)
         member.subscribe(subscription)
         effect_handler.set_member(member)
-    committer = Committer(view, settings.group_id, subscriptions, member)
+    committer = Committer(view, settings.group_id, subscriptions.committable, member)
     listener.committer = committer
     auto_commit = AutoCommit(
         view,

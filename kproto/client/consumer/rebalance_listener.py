@@ -357,7 +357,7 @@ class RebalanceListenerInvoker:
         try:
             await self.committer.commit(request, limit_ms)
         except KprotoError as error:
-            left = self._subscriptions.offsets_to_commit(request, clock.monotonic())
+            left = self._subscriptions.committable.offsets_to_commit(request, clock.monotonic())
             if left:
                 logger.warning(
                     "%s: processed offsets were not committed: %s", format_partitions(left), error

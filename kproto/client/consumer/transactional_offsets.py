@@ -76,7 +76,7 @@ class TransactionalOffsets:
                 f"{text}: not assigned to this consumer any more, and their next owner reads the "
                 "records again that were returned here"
             )
-        return self._commit_of(member, subscriptions.returned_offsets())
+        return self._commit_of(member, subscriptions.committable.returned_offsets())
 
     async def stop_commits(self) -> None:
         """Stops commits of the consumer, and waits for those in flight.
@@ -109,10 +109,10 @@ class TransactionalOffsets:
         self, member: Identity | None, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> TransactionalCommit:
         subscriptions, clock = self._subscriptions, self._view.clock
-        epochs = {tp: subscriptions.assignment_epoch_of(tp) for tp in offsets}
+        epochs = {tp: subscriptions.committable.assignment_epoch_of(tp) for tp in offsets}
 
         def on_committed() -> None:
-            subscriptions.on_transaction_committed(offsets, epochs, clock.monotonic())
+            subscriptions.committable.on_transaction_committed(offsets, epochs, clock.monotonic())
 
         return TransactionalCommit(self._group_id, member, offsets, on_committed)
 
@@ -138,12 +138,12 @@ class TransactionalOffsets:
         Raises CommitFailedError if the member is in no generation.
         """
         now = self._view.clock.monotonic()
-        offsets = self._subscriptions.offsets_to_commit(_PROCESSED, now)
+        offsets = self._subscriptions.committable.offsets_to_commit(_PROCESSED, now)
         return self._commit_of(self._identity(), offsets)
 
     def owns(self, epochs: Collection[object]) -> bool:
         """Returns True if the offsets of all these assignment epochs can still be committed."""
-        return self._subscriptions.committable_epochs().issuperset(epochs)
+        return self._subscriptions.committable.committable_epochs().issuperset(epochs)
 
     async def seek_to_committed(self) -> None:
         """Moves the positions of the assigned partitions back to the committed offsets.
@@ -151,7 +151,9 @@ class TransactionalOffsets:
         Raises KprotoError, and moves no position, if the committed offsets cannot be fetched.
         """
         subscriptions = self._subscriptions
-        epochs = {tp: subscriptions.assignment_epoch_of(tp) for tp in subscriptions.partitions}
+        epochs = {
+            tp: subscriptions.committable.assignment_epoch_of(tp) for tp in subscriptions.partitions
+        }
         fetched = await self._committed.fetch(epochs)
         now = self._view.clock.monotonic()
         topics = self._view.cluster.topics

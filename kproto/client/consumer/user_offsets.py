@@ -118,8 +118,8 @@ def explicit_commit(
     return CommitRequest(
         CommitKind.EXPLICIT,
         offsets=offsets,
-        assignment_epochs={tp: subscriptions.assignment_epoch_of(tp) for tp in offsets},
-        baselines=subscriptions.baselines(offsets),
+        assignment_epochs={tp: subscriptions.committable.assignment_epoch_of(tp) for tp in offsets},
+        baselines=subscriptions.committable.baselines(offsets),
     )
 
 
@@ -138,7 +138,9 @@ def commits_of(
     """
     offsets = next_offsets_of(offsets_or_records)
     states = {
-        tp: state for tp in offsets if (state := subscriptions.state_to_commit(tp)) is not None
+        tp: state
+        for tp in offsets
+        if (state := subscriptions.committable.state_to_commit(tp)) is not None
     }
     missing = offsets.keys() - states.keys()
     if missing:

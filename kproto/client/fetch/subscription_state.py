@@ -14,14 +14,13 @@ from typing import Any, Final, NamedTuple
 
 from ...protocol.error_codes import code_of, error_of_code
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
 from ..commits.committed_offsets import FetchedCommits
 from ..commits.membership import GroupMembership
-from ..commits.offset_requests import OffsetAndMetadata
 from ..commits.processed_bitmap import ProcessedBitmap
 from ..metadata.cluster import TopicInfo, TopicPartition
 from ..settings import ClientSettings
+from .committable_offsets import CommittableOffsets
 from .completed_fetch import CompletedFetch
 from .effects import ConnectToLeaders, Effect, FetchEffect
 from .fetch_buffer import FetchBuffer
@@ -98,6 +97,9 @@ class SubscriptionState:
         self._prioritized: dict[TopicPartition, TopicPartitionState] = {}
         self._assignment_epoch = 0
         self.revocations = PendingRevocations()
+        self.committable = CommittableOffsets(
+            self.partitions, self.revocations, self.commit_state, self.processed
+        )
 
     # Fetching
 
@@ -532,38 +534,7 @@ class SubscriptionState:
         again.is_recreated, again.processed_bitmap = state.is_recreated, bitmap
         return effects
 
-    # Commits of transactions
-
-    def returned_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns the offsets after the last returned records, and start offsets.
-
-        Leaves out partitions that have returned no record since their last commit, or that cannot
-        be committed.
-        """
-        states = self._committable()
-        return self.commit_state.start_offsets(states) | self.processed.returned(states)
-
-    def on_transaction_committed(
-        self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        epochs: Mapping[TopicPartition, int | None],
-        now: float,
-    ) -> None:
-        """Records that a transaction has committed `offsets`, under the assignment `epochs`.
-
-        The records before these offsets count as processed from now on.
-        """
-        same = {
-            tp: its for tp, its in offsets.items() if self.assignment_epoch_of(tp) == epochs[tp]
-        }
-        for tp, its in same.items():
-            state = self.state_to_commit(tp)
-            if state is not None:
-                state.user_committed = max(state.user_committed, its.offset)
-        self.commit_state.on_committed(same, now)
-        for tp, its in offsets.items():
-            if self.commit_state.uncommitted.get(tp, -1) <= its.offset:
-                self.commit_state.uncommitted.pop(tp, None)
+    # Committed offsets
 
     def seek_to_committed(
         self,
@@ -595,62 +566,3 @@ class SubscriptionState:
                 states[tp].set_position(start.offset, start.leader_epoch)
         self.commit_state.uncommitted.clear()
         return states, [*effects, FetchEffect.LOOK_UP_POSITIONS]
-
-    # Commits
-
-    def state_to_commit(self, tp: TopicPartition) -> TopicPartitionState | None:
-        """Returns the state of a partition; None if its offsets cannot be committed."""
-        state = self.partitions.get(tp)
-        return state if state is not None else self.revocations.state_of(tp)
-
-    def assignment_epoch_of(self, tp: TopicPartition) -> int | None:
-        """Returns the assignment epoch of a partition; None if its offsets cannot be committed."""
-        state = self.state_to_commit(tp)
-        return None if state is None else state.assignment_epoch
-
-    def committable_epochs(self) -> set[object]:
-        """Returns the assignment epochs of all partitions whose offsets can be committed."""
-        return {state.assignment_epoch for state in self._committable().values()}
-
-    def _committable(
-        self, tps: Collection[TopicPartition] | None = None
-    ) -> dict[TopicPartition, TopicPartitionState]:
-        states = self.revocations.committable() | self.partitions
-        return states if tps is None else {tp: states[tp] for tp in tps if tp in states}
-
-    def offsets_to_commit(
-        self, request: CommitRequest, now: float
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns the offsets that `request` commits now."""
-        if request.kind is CommitKind.EXPLICIT:
-            return dict(request.offsets)
-        states = self._committable() if request.states is None else request.states
-        return self.processed.due(request, states, now)
-
-    def on_committed(
-        self,
-        request: CommitRequest,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        now: float,
-    ) -> None:
-        """Records the offsets that the broker has committed."""
-        self.commit_state.on_committed(offsets, now)
-        for tp in offsets:
-            if tp in request.baselines:
-                state, offset = request.baselines[tp]
-                state.committed_baseline = offset
-
-    def on_metadata_too_large(self, length: int) -> None:
-        """Shortens metadata in later commits, because the broker refused `length` characters."""
-        self.processed.on_metadata_too_large(length)
-
-    def baselines(
-        self, tps: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
-        """Returns the state and the present processed offset of each partition in `tps`.
-
-        The caller makes an explicit commit. Auto-commit then skips a partition while its processed
-        offset equals the returned offset.
-        """
-        states = self._committable([*tps])
-        return {tp: (states[tp], its.offset) for tp, its in self.processed.of(states).items()}
