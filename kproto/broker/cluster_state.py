@@ -113,6 +113,7 @@ class ClusterState:
             self.new_producer_id,
             transaction_version=settings.transaction_version_level,
             max_timeout_ms=settings.transaction_max_timeout_ms,
+            allows_two_phases=settings.transaction_two_phase_commit_enable,
             expiration_ms=settings.transactional_id_expiration_ms,
         )
         self._coordinators = InternalTopicCoordinators(self._internal_leaders_and_isrs)

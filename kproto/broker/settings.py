@@ -194,6 +194,10 @@ class BrokerSettings:
     #: Maximum transaction timeout that a producer may request (transaction.max.timeout.ms): a
     #: quarter of an hour, because an open transaction blocks read_committed consumers.
     transaction_max_timeout_ms: int = 900_000
+    #: Whether producers may use two-phase commit (transaction.two.phase.commit.enable, KIP-939): an
+    #: unstable API, so that `unstable_versions` is needed, too. Kafka 4.4.0 refuses keepPreparedTxn
+    #: with UNSUPPORTED_VERSION; this broker follows the KIP.
+    transaction_two_phase_commit_enable: bool = False
     #: How long a transactional id is kept without being used (transactional.id.expiration.ms).
     transactional_id_expiration_ms: int = 604_800_000
     #: Partitions of `__transaction_state`, whose leaders coordinate transactional ids

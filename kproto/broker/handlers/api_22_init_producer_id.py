@@ -14,8 +14,10 @@ A transactional id gets its producer id with a bumped epoch, which fences its fo
 transaction is ongoing, it is aborted, and the response is CONCURRENT_TRANSACTIONS: the client
 repeats the request.
 
-Left out: two-phase commit. As a broker without transaction.two.phase.commit.enable, this one
-returns TRANSACTIONAL_ID_AUTHORIZATION_FAILED if it is requested.
+A producer with two-phase commit gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless the broker has
+transaction.two.phase.commit.enable. With keepPreparedTxn the ongoing transaction is not aborted;
+the response has its producer id and epoch. Without the setting, keepPreparedTxn gets
+UNSUPPORTED_VERSION, as from each broker of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from ..authorization import allows_any, allows_cluster, check
 from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
 from ..registry import handles
+from ..transactions.transaction_coordinator import InitializedProducer
 from ..transactions.transaction_decisions import ProducerIdAndEpoch
 from ..transactions.transaction_errors import code_known_to
 
@@ -44,7 +47,7 @@ def init_producer_id(
 ) -> InitProducerIdResponse:
     """Returns the producer id and epoch of a producer, or an error code."""
     try:
-        producer = _producer(context, request)
+        producer, ongoing = _producer(context, request)
     except BrokerResponseError as error:
         return InitProducerIdResponse(
             error_code=code_known_to(error, version, _FIRST_VERSION_OF_FENCED),
@@ -55,32 +58,39 @@ def init_producer_id(
         error_code=code_of("NONE"),
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
+        ongoing_txn_producer_id=ongoing.producer_id,
+        ongoing_txn_producer_epoch=ongoing.epoch,
     )
 
 
-def _producer(context: Context, request: InitProducerIdRequest) -> ProducerIdAndEpoch:
+def _producer(context: Context, request: InitProducerIdRequest) -> InitializedProducer:
     transactional_id = request.transactional_id
     _check_rights(context, request)
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         raise api_error("INVALID_REQUEST", "the request has only one of producer id and epoch")
     if transactional_id is None:
-        return ProducerIdAndEpoch(context.cluster.new_producer_id(), 0)
+        return InitializedProducer(ProducerIdAndEpoch(context.cluster.new_producer_id(), 0))
     if not transactional_id:
         raise api_error("INVALID_REQUEST", "the transactional id is empty")
-    if request.enable_2pc:
+    coordinator = context.transaction_coordinator
+    if request.enable_2pc and not coordinator.allows_two_phases:
         raise api_error(
             AUTHORIZATION_ERRORS[ResourceType.TRANSACTIONAL_ID],
             "two-phase commit is not enabled on the broker",
         )
-    if request.keep_prepared_txn:
+    if request.keep_prepared_txn and not coordinator.keeps_prepared:
         raise api_error("UNSUPPORTED_VERSION", "the broker cannot keep prepared transactions")
-    coordinator = context.transaction_coordinator
     coordinator.check_coordinator(context.node_id, transactional_id)
     current = None
     if request.producer_id != _NONE:
         current = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     return coordinator.init_producer_id(
-        transactional_id, request.transaction_timeout_ms, current, context.now
+        transactional_id,
+        request.transaction_timeout_ms,
+        current,
+        context.now,
+        has_two_phases=request.enable_2pc,
+        keeps_prepared=request.keep_prepared_txn,
     )
 
 

@@ -38,8 +38,15 @@ from .transaction_decisions import (
     decide_init_producer_id,
     is_in_transaction,
 )
-from .transaction_metadata import EPOCH_BUMP_VERSION, NO_PRODUCER_ID, TransactionMetadata
+from .transaction_metadata import (
+    EPOCH_BUMP_VERSION,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMEOUT_MS,
+    TransactionMetadata,
+)
 from .transaction_records import (
+    FIRST_VERSION_OF_TAGS,
     TRANSACTION_TOPIC,
     batch_of,
     load,
@@ -48,7 +55,12 @@ from .transaction_records import (
 )
 from .transaction_state import TransactionState
 
-__all__ = ["TRANSACTION_TOPIC", "TRANSACTION_TOPIC_CONFIGS", "TransactionCoordinator"]
+__all__ = [
+    "TRANSACTION_TOPIC",
+    "TRANSACTION_TOPIC_CONFIGS",
+    "InitializedProducer",
+    "TransactionCoordinator",
+]
 
 logger = logging.getLogger("kproto.broker")
 
@@ -87,13 +99,21 @@ class _Loaded(NamedTuple):
     unload: Callable[[], None]
 
 
+class InitializedProducer(NamedTuple):
+    """The producer id and epoch of a producer, and those of the transaction it has taken over."""
+
+    producer: ProducerIdAndEpoch
+    ongoing: ProducerIdAndEpoch = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
+
+
 class TransactionCoordinator:
     """Coordinates the transactional ids of a cluster.
 
     `new_producer_id` returns an unused producer id. `transaction_version` is the finalized level of
     the feature transaction.version. `max_timeout_ms` is the largest transaction timeout
     (transaction.max.timeout.ms). `expiration_ms` is how long an idle id is kept
-    (transactional.id.expiration.ms).
+    (transactional.id.expiration.ms). `allows_two_phases` enables two-phase commit
+    (transaction.two.phase.commit.enable).
     """
 
     def __init__(
@@ -105,6 +125,7 @@ class TransactionCoordinator:
         transaction_version: int,
         max_timeout_ms: int,
         expiration_ms: int,
+        allows_two_phases: bool = False,
     ) -> None:
         self._topics = topics
         self._write_marker = write_marker
@@ -112,11 +133,17 @@ class TransactionCoordinator:
         self.transaction_version = transaction_version
         self._max_timeout_ms = max_timeout_ms
         self._expiration_ms = expiration_ms
+        self.allows_two_phases = allows_two_phases
         self._loaded: dict[int, _Loaded] = {}
         # The indexes of unloaded partitions that may have ongoing or prepared transactions.
         self._unloaded: set[int] = set()
         # The transactional ids with an ongoing or prepared transaction.
         self._active: set[str] = set()
+
+    @property
+    def keeps_prepared(self) -> bool:
+        """Returns True if producers may take over transactions; version 0 records cannot say so."""
+        return self.allows_two_phases and self.transaction_version >= FIRST_VERSION_OF_TAGS
 
     # Coordinators
 
@@ -152,15 +179,21 @@ class TransactionCoordinator:
         timeout_ms: int,
         current: ProducerIdAndEpoch | None,
         now: ClockReading,
-    ) -> ProducerIdAndEpoch:
+        *,
+        has_two_phases: bool = False,
+        keeps_prepared: bool = False,
+    ) -> InitializedProducer:
         """Returns the producer id and epoch for a producer; creates the id if it is unknown.
 
         `current` is the producer id and epoch that the producer has, None if it has none. If a
         transaction is ongoing, aborts it and raises CONCURRENT_TRANSACTIONS: then the producer
-        repeats the request. Raises INVALID_TRANSACTION_TIMEOUT, and the errors of
-        `decide_init_producer_id` and `_store`.
+        repeats the request. With `keeps_prepared` the producer takes over an ongoing transaction.
+        With `has_two_phases` the producer's transactions never time out. Raises
+        INVALID_TRANSACTION_TIMEOUT, and the errors of `decide_init_producer_id` and `_store`.
         """
-        if not 0 < timeout_ms <= self._max_timeout_ms:
+        if has_two_phases:
+            timeout_ms = NO_TIMEOUT_MS
+        elif not 0 < timeout_ms <= self._max_timeout_ms:
             raise api_error(
                 "INVALID_TRANSACTION_TIMEOUT",
                 f"the transaction timeout is {timeout_ms} ms; it must be from 1 to "
@@ -175,7 +208,14 @@ class TransactionCoordinator:
             current,
             now.timestamp_ms,
             self._new_producer_id,
+            keeps_prepared=keeps_prepared,
         )
+        if keeps_prepared and decided.state is TransactionState.ONGOING:
+            self._store(decided, now)
+            return InitializedProducer(
+                ProducerIdAndEpoch(decided.next_producer_id, decided.next_epoch),
+                ProducerIdAndEpoch(decided.producer_id, decided.epoch),
+            )
         if decided.state is TransactionState.ONGOING:
             self._force_abort(decided, now)
             raise api_error(
@@ -183,7 +223,7 @@ class TransactionCoordinator:
                 f"the ongoing transaction of {transactional_id!r} was aborted; try again",
             )
         self._store(decided, now)
-        return ProducerIdAndEpoch(decided.producer_id, decided.epoch)
+        return InitializedProducer(ProducerIdAndEpoch(decided.producer_id, decided.epoch))
 
     def add_partitions(
         self,
@@ -249,6 +289,8 @@ class TransactionCoordinator:
         if decided is not metadata:
             self._store(decided, now)
             self._complete(decided, now)
+        if decided.is_taken_over:
+            return ProducerIdAndEpoch(*decided.producer_after_takeover)
         if decided.next_producer_id != NO_PRODUCER_ID:
             return ProducerIdAndEpoch(decided.next_producer_id, 0)
         return ProducerIdAndEpoch(decided.producer_id, decided.epoch)

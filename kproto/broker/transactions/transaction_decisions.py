@@ -48,12 +48,15 @@ def decide_init_producer_id(
     current: ProducerIdAndEpoch | None,
     now_ms: int,
     new_producer_id: Callable[[], int],
+    *,
+    keeps_prepared: bool = False,
 ) -> TransactionMetadata:
     """Returns the metadata with the producer id and epoch in the response to InitProducerId.
 
     `current` is the producer id and epoch in the request, None if the producer has none. If a
     transaction is ongoing, returns the metadata unchanged: the caller aborts the transaction by
-    `decide_forced_abort`, and responds CONCURRENT_TRANSACTIONS.
+    `decide_forced_abort`, and responds CONCURRENT_TRANSACTIONS. With `keeps_prepared` the producer
+    takes over the ongoing transaction instead (KIP-939).
 
     Raises CONCURRENT_TRANSACTIONS if a transaction is prepared, PRODUCER_FENCED if `current` is not
     the present or previous producer, and UNKNOWN_SERVER_ERROR in a state that is never stored.
@@ -63,6 +66,8 @@ def decide_init_producer_id(
     if metadata.state.is_prepared:
         raise _concurrent(metadata)
     _check_state(metadata)
+    if metadata.state is _S.ONGOING and keeps_prepared:
+        return _taken_over(metadata, now_ms, new_producer_id)
     if metadata.state is _S.ONGOING:
         return metadata
     if metadata.is_exhausted and (current is None or current.epoch == metadata.epoch):
@@ -78,6 +83,18 @@ def decide_init_producer_id(
         # The producer repeats a request whose response it did not receive.
         epoch, last_epoch = metadata.epoch, metadata.last_epoch
     return metadata.with_bumped_epoch(timeout_ms, epoch, last_epoch, now_ms)
+
+
+def _taken_over(
+    metadata: TransactionMetadata, now_ms: int, new_producer_id: Callable[[], int]
+) -> TransactionMetadata:
+    """Returns the metadata after a new producer has taken over the ongoing transaction."""
+    producer_id, epoch = metadata.producer_id, metadata.epoch
+    if metadata.is_taken_over:
+        producer_id, epoch = metadata.next_producer_id, metadata.next_epoch
+    if is_epoch_exhausted(epoch + 1):  # the end of the transaction bumps it, too
+        return metadata.taken_over(new_producer_id(), 0, now_ms)
+    return metadata.taken_over(producer_id, epoch + 1, now_ms)
 
 
 def decide_forced_abort(
@@ -152,7 +169,7 @@ def _check_producer(
 ) -> TransactionMetadata:
     if metadata is None or metadata.producer_id != producer.producer_id:
         raise _unknown_mapping(producer)
-    if metadata.epoch != producer.epoch:
+    if metadata.epoch != producer.epoch or metadata.is_taken_over:
         raise _fenced(metadata, producer.epoch)
     if metadata.state.is_prepared:
         raise _concurrent(metadata)
@@ -176,9 +193,17 @@ def decide_end(
     """
     bumps = client_version >= EPOCH_BUMP_VERSION
     is_retry = bumps and metadata is not None and _is_retry(metadata, producer)
-    if metadata is None or not (is_retry or metadata.producer_id == producer.producer_id):
+    if metadata is None:
         raise _unknown_mapping(producer)
-    if not (is_retry or metadata.epoch == producer.epoch):
+    present = ProducerIdAndEpoch(metadata.producer_id, metadata.epoch)
+    if metadata.is_taken_over:
+        present = ProducerIdAndEpoch(metadata.next_producer_id, metadata.next_epoch)
+        is_retry = bumps and metadata.state.is_prepared and producer == present
+        if producer != present:
+            raise _fenced(metadata, producer.epoch)
+    if not (is_retry or present.producer_id == producer.producer_id):
+        raise _unknown_mapping(producer)
+    if not (is_retry or present.epoch == producer.epoch):
         raise _fenced(metadata, producer.epoch)
     outcome = _outcome(metadata.state, is_commit=is_commit, bumps=bumps, is_retry=is_retry)
     if outcome == "NONE":

@@ -1,7 +1,8 @@
 """Holds the metadata of a transactional id, and derives the metadata after each transition.
 
 Source: KIP-98, KIP-360 (epoch bump by the producer), KIP-588 (fencing), KIP-890 (epoch bump at the
-end of each transaction). The rules are those of Kafka's TransactionMetadata.
+end of each transaction), KIP-939 (two-phase commit). The rules are those of Kafka's
+TransactionMetadata.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ __all__ = [
     "EPOCH_BUMP_VERSION",
     "NO_EPOCH",
     "NO_PRODUCER_ID",
+    "NO_TIMEOUT_MS",
     "TransactionMetadata",
     "is_epoch_exhausted",
 ]
@@ -24,6 +26,9 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 _NO_TIME: Final = -1
 _MAX_EPOCH: Final = 0x7FFF
+
+#: The transaction timeout of a producer with two-phase commit: its transactions never time out.
+NO_TIMEOUT_MS: Final = 0x7FFF_FFFF
 
 #: The first transaction version (feature level of transaction.version) that bumps the epoch at the
 #: end of each transaction.
@@ -43,7 +48,10 @@ class TransactionMetadata:
     """Holds the metadata of one transactional id. Times are in ms since 1970, -1 for none.
 
     - `previous_producer_id`: the producer id before the last transition, -1 for none.
-    - `next_producer_id`: the producer id after the transaction if the epoch is exhausted, else -1.
+    - `next_producer_id`: the producer id after the transaction if the epoch is exhausted, else -1;
+      also that of the producer that has taken over a prepared transaction.
+    - `next_epoch`: the epoch of the producer that has taken over a prepared transaction (KIP-939),
+      else -1. Only this producer may end the transaction.
     - `last_epoch`: the epoch before the last bump, -1 if no producer may still use it.
     - `timeout_ms`: the transaction timeout (transaction.timeout.ms).
     - `partitions`: the partitions of the ongoing or prepared transaction.
@@ -57,6 +65,7 @@ class TransactionMetadata:
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_EPOCH
+    next_epoch: int = NO_EPOCH
     last_epoch: int = NO_EPOCH
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
@@ -69,6 +78,20 @@ class TransactionMetadata:
     def is_exhausted(self) -> bool:
         """Returns True if the producer may not get a higher epoch."""
         return is_epoch_exhausted(self.epoch)
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Returns True if a new producer has taken over the prepared transaction (KIP-939)."""
+        return self.next_epoch != NO_EPOCH
+
+    def taken_over(self, producer_id: int, epoch: int, now_ms: int) -> TransactionMetadata:
+        """Returns the metadata of the ongoing transaction, which a new producer will end."""
+        return self._to(
+            TransactionState.ONGOING,
+            next_producer_id=producer_id,
+            next_epoch=epoch,
+            update_ms=now_ms,
+        )
 
     def _to(self, state: TransactionState, **changes: Any) -> TransactionMetadata:
         assert self.state in PREVIOUS_STATES[state], (
@@ -117,6 +140,8 @@ class TransactionMetadata:
         The state stays ONGOING; the caller aborts the transaction next. If an earlier fence could
         not be stored, returns the epoch of that fence again.
         """
+        if self.is_taken_over:  # the epoch that the new producer has
+            return replace(self, last_epoch=NO_EPOCH)
         keeps = self.has_failed_fence or self.epoch == _MAX_EPOCH
         return replace(self, epoch=self.epoch if keeps else self.epoch + 1, last_epoch=NO_EPOCH)
 
@@ -142,8 +167,10 @@ class TransactionMetadata:
         """Returns the metadata after the decision to commit or abort the transaction.
 
         With transaction version 2, the epoch is bumped. If no partition was added, the transaction
-        starts at `now_ms`.
+        starts at `now_ms`. A producer that has taken over the transaction keeps its id and epoch.
         """
+        if self.is_taken_over:
+            next_producer_id = self.next_producer_id
         state = TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
         epoch, last_epoch = self.epoch, self.last_epoch
         if client_version >= EPOCH_BUMP_VERSION:
@@ -161,24 +188,39 @@ class TransactionMetadata:
     def completed(self, now_ms: int) -> TransactionMetadata:
         """Returns the metadata after all markers are written.
 
-        If the epoch was exhausted, the next producer id takes effect, with epoch 0.
+        If the epoch was exhausted, the next producer id takes effect, with epoch 0. If the
+        transaction was taken over, the producer that has ended it takes effect.
         """
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         producer_id, epoch = self.producer_id, self.epoch
-        if self.client_version >= EPOCH_BUMP_VERSION and self.next_producer_id != NO_PRODUCER_ID:
+        if self.is_taken_over:
+            producer_id, epoch = self.producer_after_takeover
+        elif self.client_version >= EPOCH_BUMP_VERSION and self.next_producer_id != NO_PRODUCER_ID:
             producer_id, epoch = self.next_producer_id, 0
         return self._to(
             TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,
             producer_id=producer_id,
             epoch=epoch,
             next_producer_id=NO_PRODUCER_ID,
+            next_epoch=NO_EPOCH,
             partitions=frozenset(),
             update_ms=now_ms,
             has_failed_fence=False,
         )
 
+    @property
+    def producer_after_takeover(self) -> tuple[int, int]:
+        """Returns the producer id and epoch after the end of a transaction that is taken over."""
+        bumps = self.client_version >= EPOCH_BUMP_VERSION
+        return self.next_producer_id, min(self.next_epoch + bumps, _MAX_EPOCH)
+
     def is_timed_out(self, now_ms: int) -> bool:
-        """Returns True if the transaction has been ongoing for longer than its timeout."""
+        """Returns True if the transaction has been ongoing for longer than its timeout.
+
+        A transaction with two-phase commit never times out.
+        """
+        if self.timeout_ms == NO_TIMEOUT_MS:
+            return False
         return self.state is TransactionState.ONGOING and self.start_ms + self.timeout_ms < now_ms
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:

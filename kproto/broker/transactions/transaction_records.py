@@ -23,6 +23,7 @@ from .transaction_metadata import TransactionMetadata
 from .transaction_state import TransactionState
 
 __all__ = [
+    "FIRST_VERSION_OF_TAGS",
     "TRANSACTION_TOPIC",
     "batch_of",
     "load",
@@ -36,7 +37,7 @@ TRANSACTION_TOPIC: Final = "__transaction_state"
 _STATES: Final = frozenset(map(int, TransactionState))
 
 #: The first level of transaction.version at which records have tagged fields.
-_FIRST_VERSION_OF_TAGS: Final = 1
+FIRST_VERSION_OF_TAGS: Final = 1
 
 
 def transaction_record(
@@ -63,10 +64,11 @@ def transaction_record(
         transaction_start_timestamp_ms=metadata.start_ms,
     )
     key = TransactionLogKey(transactional_id=metadata.transactional_id)
-    if transaction_version < _FIRST_VERSION_OF_TAGS:
+    if transaction_version < FIRST_VERSION_OF_TAGS:
         return CoordinatorRecord(key, value, 0)
     value.previous_producer_id = metadata.previous_producer_id
     value.next_producer_id = metadata.next_producer_id
+    value.next_producer_epoch = metadata.next_epoch
     value.client_transaction_version = metadata.client_version
     return CoordinatorRecord(key, value, 1)
 
@@ -124,6 +126,7 @@ def _metadata(transactional_id: str, value: TransactionLogValue) -> TransactionM
         previous_producer_id=value.previous_producer_id,
         next_producer_id=value.next_producer_id,
         epoch=value.producer_epoch,
+        next_epoch=value.next_producer_epoch,
         state=TransactionState(value.transaction_status),
         partitions=frozenset(
             TopicPartition(each.topic, partition)

@@ -63,7 +63,7 @@ _FIRST_VERSION_BY_ID: Final = 6
 def _begin(context: Context, topic: str = "t", partition: int = 0) -> ProducerIdAndEpoch:
     """Begins a transaction of id tx with one partition, and returns its producer."""
     coordinator, now = context.transaction_coordinator, context.now
-    producer = coordinator.init_producer_id("tx", 60_000, None, now)
+    producer = coordinator.init_producer_id("tx", 60_000, None, now).producer
     added = frozenset({TopicPartition(topic, partition)})
     coordinator.add_partitions("tx", producer, added, now, 0)
     return producer
