@@ -12,10 +12,22 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from tools.bench.clients.task import VALUE, Meter
 
-__all__ = ["BATCH_BYTES", "VALUE", "MeasuredTransactions", "Task", "TransactionMeter", "Works"]
+__all__ = [
+    "BATCH_BYTES",
+    "PEER_BACKOFF_MS",
+    "VALUE",
+    "MeasuredTransactions",
+    "Task",
+    "TransactionMeter",
+    "Works",
+]
 
 #: By name: a work, which takes a Task and returns a MeasuredTransactions, or a coroutine of one.
 Works: TypeAlias = dict[str, Callable[["Task"], Any]]
+
+#: The backoff of the peers' retries in ms, which the markers of the last transaction cause.
+#: librdkafka's default of 100 ms makes a transaction with offsets take 90 ms.
+PEER_BACKOFF_MS: Final = 5
 
 #: The batch size of every client: the default maximum of brokers, less some bytes.
 BATCH_BYTES: Final = 1_000_000

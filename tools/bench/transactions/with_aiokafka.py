@@ -6,7 +6,15 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from .task import BATCH_BYTES, VALUE, MeasuredTransactions, Task, TransactionMeter, Works
+from .task import (
+    BATCH_BYTES,
+    PEER_BACKOFF_MS,
+    VALUE,
+    MeasuredTransactions,
+    Task,
+    TransactionMeter,
+    Works,
+)
 
 
 def producer_of(task: Task) -> Any:
@@ -16,6 +24,7 @@ def producer_of(task: Task) -> Any:
         acks="all",
         max_batch_size=BATCH_BYTES,
         linger_ms=task.linger_ms,
+        retry_backoff_ms=PEER_BACKOFF_MS,
     )
 
 

@@ -6,7 +6,15 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from .task import BATCH_BYTES, VALUE, MeasuredTransactions, Task, TransactionMeter, Works
+from .task import (
+    BATCH_BYTES,
+    PEER_BACKOFF_MS,
+    VALUE,
+    MeasuredTransactions,
+    Task,
+    TransactionMeter,
+    Works,
+)
 
 POLL_S: Final = 30.0
 
@@ -19,6 +27,7 @@ def producer_of(task: Task) -> Any:
             "acks": "all",
             "batch.size": BATCH_BYTES,
             "linger.ms": task.linger_ms,
+            "retry.backoff.ms": PEER_BACKOFF_MS,
         }
     )
     producer.init_transactions()

@@ -7,7 +7,15 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata
 
-from .task import BATCH_BYTES, VALUE, MeasuredTransactions, Task, TransactionMeter, Works
+from .task import (
+    BATCH_BYTES,
+    PEER_BACKOFF_MS,
+    VALUE,
+    MeasuredTransactions,
+    Task,
+    TransactionMeter,
+    Works,
+)
 
 
 def producer_of(task: Task) -> Any:
@@ -17,6 +25,7 @@ def producer_of(task: Task) -> Any:
         acks="all",
         batch_size=BATCH_BYTES,
         linger_ms=task.linger_ms,
+        retry_backoff_ms=PEER_BACKOFF_MS,
     )
     producer.init_transactions()
     return producer
