@@ -38,6 +38,10 @@ _MOST_RUN_OVERHEAD: Final = 32
 #: `append_run` takes the offset deltas from the table of varints.
 _MOST_RUN_COUNT: Final = len(VARINTS)
 
+#: The encoded offset deltas. If a batch has more records, the list grows to up to `_MAX_DELTAS`.
+_DELTAS: Final = list(VARINTS)
+_MAX_DELTAS: Final = 65_536
+
 
 class GrowingBatch:
     """Holds the encoded records of a batch, at offsets 0, 1, 2 …
@@ -122,15 +126,15 @@ class GrowingBatch:
         try:
             # The fast path for most records. IndexError: a length or `count` exceeds the table.
             if headers or type(value) is not bytes:
-                body = encode_record(self.head, VARINTS[count], key, value, headers)
+                body = encode_record(self.head, _DELTAS[count], key, value, headers)
             elif key is None:
                 length = VARINTS[len(value)]
-                body = b"".join((self.head, VARINTS[count], NULL, length, value, NO_HEADERS))
+                body = b"".join((self.head, _DELTAS[count], NULL, length, value, NO_HEADERS))
             elif type(key) is bytes:
                 body = b"".join(
                     (
                         self.head,
-                        VARINTS[count],
+                        _DELTAS[count],
                         VARINTS[len(key)],
                         key,
                         VARINTS[len(value)],
@@ -139,10 +143,13 @@ class GrowingBatch:
                     )
                 )
             else:
-                body = encode_record(self.head, VARINTS[count], key, value, headers)
+                body = encode_record(self.head, _DELTAS[count], key, value, headers)
             size = len(body)
             length = VARINTS[size]
         except IndexError:
+            known = len(_DELTAS)
+            if known == count < _MAX_DELTAS:
+                _DELTAS.extend(encode_varint(delta) for delta in range(known, 2 * known))
             body = encode_record(self.head, encode_varint(count), key, value, headers)
             size = len(body)
             length = encode_varint(size)

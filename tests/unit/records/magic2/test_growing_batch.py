@@ -153,6 +153,11 @@ def test_many_small_and_large_records_are_appended() -> None:
     assert contents(grown(records).records()) == records
 
 
+def test_a_batch_of_more_records_than_encoded_deltas_has_the_bytes_of_one_made_at_once() -> None:
+    records: list[NewRecord] = [(None, b"v", (), T)] * 70_000
+    assert grown(records).build() == encode_batch(records)
+
+
 def test_a_refused_timestamp_keeps_the_last_one() -> None:
     batch = grown([(None, b"first", [], T)])
     batch.stamp(T + 1_000)  # no record has this timestamp yet
