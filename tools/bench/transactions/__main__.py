@@ -3,11 +3,12 @@
     python -m tools.bench.transactions [--repeat 5] [--rows TEXT] [--clients NAMES] [--brokers …]
 
 Each measurement has its own process, its own transactional id, and a topic of one partition; values
-have 100 bytes. All producers have acks=all, batches of up to 1 MB, no compression, and no linger; the
-peers retry after 5 ms. A turn measures each client once; every other turn has the reverse order. The first transactions of a
-process are not measured. After each measurement the benchmark reads the topic with read_committed,
-and compares the number of records and, for "consume-transform-produce", the committed offset. A
-table has the medians of the turns, and of the ratios within a turn.
+have 100 bytes. All producers have acks=all, batches of up to 1 MB, no compression, and no linger;
+the peers retry after 5 ms. A turn measures each client once; every other turn has the reverse
+order. The first transactions of a process are not measured. After each measurement the benchmark
+reads the topic with read_committed, and compares the number of records and, for
+"consume-transform-produce", the committed offset. A table has the medians of the turns, and of the
+ratios within a turn.
 """
 
 from __future__ import annotations
