@@ -39,9 +39,10 @@ WARMING: Final = 200_000
 LEAST_RECORDS: Final = 50_000
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = parsed(arguments)
-    rows = [row for row in ROWS if options.rows in row.name]
+def main(arguments: Sequence[str] | None = None, all_rows: Sequence[Row] = ROWS) -> int:
+    """Measures the rows that the arguments select of `all_rows`, and prints their tables."""
+    options = parsed(arguments, all_rows)
+    rows = [row for row in all_rows if options.rows in row.name]
     with ExitStack() as stack:
         bootstrap = options.bootstrap or stack.enter_context(KafkaNode(BROKER)).bootstrap
         byte_code = Path(stack.enter_context(TemporaryDirectory(prefix="kproto-bench-")))
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if bench.faults else 0
 
 
-def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parsed(arguments: Sequence[str] | None, all_rows: Sequence[Row] = ROWS) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tools.bench.client",
         description=__doc__,
@@ -83,8 +84,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.clients = [name for name in CLIENTS if name in wanted]
     if "kproto" not in wanted or len(options.clients) < len(wanted):
         parser.error(f"--clients: kproto and some of {', '.join(CLIENTS[1:])}, joined by commas")
-    if not any(options.rows in row.name for row in ROWS):
-        names = "\n  ".join(row.name for row in ROWS)
+    if not any(options.rows in row.name for row in all_rows):
+        names = "\n  ".join(row.name for row in all_rows)
         parser.error(f"no row has {options.rows!r} in its name; the rows are\n  {names}")
     if options.records < LEAST_RECORDS or options.repeat < 1:
         parser.error(f"--records must be at least {LEAST_RECORDS}, --repeat at least 1")
@@ -105,7 +106,8 @@ class Bench:
         self._clients = clients
         self._byte_code = byte_code
         self._stamp = int(time.time())
-        self._filled: dict[bool, str] = {}  # with headers or without -> the topic
+        # By headers (with or without), and the number of partitions: the topic.
+        self._filled: dict[tuple[bool, int], str] = {}
 
     def warm(self) -> None:
         """Warms up the broker's JIT compiler, and writes the clients' byte code, unmeasured."""
@@ -147,21 +149,22 @@ class Bench:
     def _topic_for(self, row: Row, client: str) -> Iterator[str]:
         """Yields a topic for the work in `row`: a shared filled one for reading, else a new one."""
         if row.reads:
-            yield self._filled_topic(headers=row.headers)
+            yield self._filled_topic(row.partitions, headers=row.headers)
             return
         with self._topic(f"own-{client}", row.partitions) as topic:
             if row.few:
                 asyncio.run(fill_topic(self._bootstrap, topic, FEW, headers=False))
             yield topic
 
-    def _filled_topic(self, *, headers: bool) -> str:
-        if headers not in self._filled:
-            topic = f"bench-{self._stamp}-{'headers' if headers else 'keys'}"
+    def _filled_topic(self, partitions: int, *, headers: bool) -> str:
+        which = headers, partitions
+        if which not in self._filled:
+            topic = f"bench-{self._stamp}-{'headers' if headers else 'keys'}-{partitions}"
             self._tell(f"filling {topic}")
-            asyncio.run(make_topic(self._bootstrap, topic, 1))
-            self._filled[headers] = topic
+            asyncio.run(make_topic(self._bootstrap, topic, partitions))
+            self._filled[which] = topic
             asyncio.run(fill_topic(self._bootstrap, topic, self._records, headers=headers))
-        return self._filled[headers]
+        return self._filled[which]
 
     def delete_filled(self) -> None:
         for topic in self._filled.values():

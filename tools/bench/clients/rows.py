@@ -142,6 +142,61 @@ ROWS: Final = (
 )
 
 
+#: The numbers of partitions of the table of many partitions.
+PARTITIONS: Final = (1, 12, 100, 1_000)
+
+
+def _rows_of_partitions(partitions: int) -> tuple[Row, ...]:
+    of = f"{partitions:,} partition{'s' if partitions > 1 else ''}"
+    three = _of(kproto="produce", confluent_kafka="produce", aiokafka="produce")
+    return (
+        Row(
+            f"send_many, records with key, {of}",
+            MeasurementUnit.RATE,
+            three,
+            keyed=True,
+            partitions=partitions,
+        ),
+        Row(
+            f"consume by record_lists(), {of}",
+            MeasurementUnit.RATE,
+            _of(kproto="batches", confluent_kafka="batches", aiokafka="batches"),
+            reads=True,
+            partitions=partitions,
+        ),
+        Row(
+            f"consume by record, {of}",
+            MeasurementUnit.RATE,
+            _of(kproto="by record", confluent_kafka="by record", aiokafka="by record"),
+            reads=True,
+            partitions=partitions,
+        ),
+        Row(
+            f"consume by values(), {of}",
+            MeasurementUnit.RATE,
+            _of(kproto="values", confluent_kafka="values"),
+            reads=True,
+            partitions=partitions,
+        ),
+    )
+
+
+PARTITION_ROWS: Final = (
+    *(row for partitions in PARTITIONS for row in _rows_of_partitions(partitions)),
+    *(
+        Row(
+            f"10,000 concurrent sends with key, {partitions:,} partitions",
+            MeasurementUnit.RATE,
+            _of(kproto="concurrent", confluent_kafka="concurrent", aiokafka="concurrent"),
+            records=CONCURRENT,
+            keyed=True,
+            partitions=partitions,
+        )
+        for partitions in (12, 1_000)
+    ),
+)
+
+
 def clients_of(row: Row, wanted: Sequence[str]) -> list[str]:
     """Returns the clients of `wanted` that can run the row."""
     return [client for client in wanted if client in row.works]

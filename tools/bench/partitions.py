@@ -1,0 +1,31 @@
+"""Measures produce and consume over many partitions of a real broker, beside the peers.
+
+    python -m tools.bench.partitions [--records 300000] [--repeat 3] [--rows TEXT] [--clients NAMES]
+
+The rows are those of `tools.bench.client`, for topics of 1 to 1,000 partitions; the records have
+keys of 16 bytes. See there for the rules of the measurement.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tools.bench import client
+from tools.bench.clients.rows import PARTITION_ROWS
+
+__all__ = ["main"]
+
+#: Fewer than in the table of one partition: aiokafka needs a minute for 100,000 records over 1,000.
+RECORDS = 300_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the tables; the options are those of `tools.bench.client`."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    clients = ["--clients", "kproto,confluent_kafka,aiokafka"]
+    return client.main(["--records", str(RECORDS), *clients, *given], PARTITION_ROWS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
