@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
+from ...wire.errors import KprotoError
 from ..metadata.cluster import TopicPartition
 from .offset_requests import Identity, OffsetAndMetadata
 
@@ -15,17 +16,23 @@ def _ignore() -> None:
     """Does nothing."""
 
 
+def _ignore_error(error: KprotoError) -> None:
+    """Does nothing."""
+
+
 class TransactionalCommit(NamedTuple):
     """Offsets of the group `group_id`, and the member that has processed the records before them.
 
     `member` is None for offsets without a member: the coordinator does not check them then.
-    `on_committed` is called once the transaction is committed.
+    `on_committed` is called once the transaction is committed, and `on_refused` with the error of a
+    coordinator that has refused the offsets.
     """
 
     group_id: str
     member: Identity | None
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     on_committed: Callable[[], None] = _ignore
+    on_refused: Callable[[KprotoError], None] = _ignore_error
 
 
 class TransactionalOffsetSource(Protocol):

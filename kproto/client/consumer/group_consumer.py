@@ -42,6 +42,7 @@ from ..processing.settings import (
     RunArguments,
     RunSettings,
     TransactionalRunArguments,
+    run_settings,
 )
 from ..processing.transactional_handlers import TransactionalBatchHandler, TransactionalHandler
 from .group_parts import GroupFactories, MemberFactory, create_fetch_parts, create_group_parts
@@ -380,7 +381,7 @@ class GroupConsumer(RecordStream):
         topic that does not exist, and errors of handlers and of polls.
         """
         self._view.loop_guard.check()
-        checked = RunSettings.of(transactional_id=transactional_id, **settings)
+        checked = run_settings(transactional_id, settings)
         if transactional_id is not None:
             return await self._run(TransactionalHandler(handler, decode), checked)
         return await self._run(record_handler(handler, decode), checked)
@@ -431,7 +432,7 @@ class GroupConsumer(RecordStream):
         """
         self._view.loop_guard.check()
         check_whole_number("batch_size", batch_size, 1)
-        checked = RunSettings.of(transactional_id=transactional_id, **settings)
+        checked = run_settings(transactional_id, settings)
         if transactional_id is not None:
             return await self._run(TransactionalBatchHandler(handler, batch_size), checked)
         return await self._run(BatchHandler(handler, batch_size), checked)
@@ -667,7 +668,7 @@ class GroupConsumer(RecordStream):
         self._view.loop_guard.check()
         self._check_started("commit by")
         if self._status.is_closed and not self._listener.is_callback_running:
-            raise ConfigurationError("the consumer is closed; it committed processed offsets")
+            raise ConfigurationError("the consumer is closed: create another one to commit offsets")
         failure = self._status.fatal_error
         if failure is not None:
             raise CommitFailedError(f"the member has failed: {failure}") from failure

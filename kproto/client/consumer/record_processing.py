@@ -132,7 +132,7 @@ class RecordProcessing:
                 )
                 if transactions is not None:
                     transactions.pool = pool
-                    await transactions.start()
+                    await transactions.start(pool.stopping)
                     self._listener.transactions = transactions
                 await self._process(pool, self._acks if transactions is None else transactions)
         except BaseException:

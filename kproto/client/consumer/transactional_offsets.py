@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from ...wire.errors import BrokerResponseError, KprotoError
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.committed_offsets import CommittedOffsetFetcher
 from ..commits.committer import Committer
@@ -24,6 +25,8 @@ from .group_effects import GroupEffectHandler
 from .poll_status import PollStatus
 
 __all__ = ["TransactionalOffsets"]
+
+_METADATA_TOO_LARGE: Final = "OFFSET_METADATA_TOO_LARGE"
 
 _PROCESSED: Final = CommitRequest(CommitKind.TRANSACTION)
 
@@ -114,7 +117,12 @@ class TransactionalOffsets:
         def on_committed() -> None:
             subscriptions.committable.on_transaction_committed(offsets, epochs, clock.monotonic())
 
-        return TransactionalCommit(self._group_id, member, offsets, on_committed)
+        def on_refused(error: KprotoError) -> None:
+            if isinstance(error, BrokerResponseError) and error.name == _METADATA_TOO_LARGE:
+                longest = max(len(its.metadata) for its in offsets.values())
+                subscriptions.on_metadata_too_large(longest)
+
+        return TransactionalCommit(self._group_id, member, offsets, on_committed, on_refused)
 
     # For `run`
 

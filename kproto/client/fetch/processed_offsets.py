@@ -72,7 +72,7 @@ class CommitPlanner:
         Leaves out partitions that have returned no record since their last commit.
         """
         positions = {
-            tp: state.to_commit(self._poll.position_of(state))
+            tp: self.commit_of(state, self._poll.position_of(state), self._poll.bitmap_of(state))
             for tp, state in states.items()
             if state.has_position
         }

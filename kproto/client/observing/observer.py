@@ -23,6 +23,9 @@ from .log_lines import RetryLog, format_target, is_enabled, log, logs_changes
 
 __all__ = ["NullObserver", "Observer"]
 
+#: Errors that are part of normal operation: the last transaction is ending.
+_EXPECTED = frozenset({"CONCURRENT_TRANSACTIONS"})
+
 #: Error codes by which a broker fences a producer.
 _FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
@@ -146,7 +149,8 @@ class Observer:
         if self.calls.on_retry is not None:
             event = RetryEvent(what, topic, partition, attempts.count, wait_ms, error)
             self.calls.on_retry(event)
-        if topic is not None and partition is not None:
+        is_expected = isinstance(error, BrokerResponseError) and error.name in _EXPECTED
+        if topic is not None and partition is not None and not is_expected:
             self._retry_log.begin(what, topic, partition, error, now)
         if is_enabled(logging.DEBUG):
             target = format_target(topic, partition)

@@ -100,7 +100,8 @@ class FailureHandler:
             shard.abandon(record)
             if isinstance(error, Exception):
                 what = "failed after its partition was lost or its handler cancelled"
-                log_failure(record, error, what)
+                level = logging.WARNING if self._retained is None else logging.DEBUG
+                log_failure(record, error, what, level)
         elif worker.task.cancelling() and await self._is_ending(worker):
             shard.abandon(record)
         else:
@@ -135,6 +136,8 @@ class FailureHandler:
         step = next_step(
             self._settings, record.topic, error, attempts, chance, is_decoded=is_decoded
         )
+        if retained is not None and not isinstance(step, Retry):
+            retained.on_last_attempt(record, error)
         if isinstance(step, Retry):
             self.retried += 1
             self._retry_later(shard, record, step.wait_ms)
@@ -173,11 +176,11 @@ class FailureHandler:
                 group_id=self._group_id,
                 attempts=attempts,
                 due_ms=due_ms,
-                refused_forms=0 if retained is None else retained.refused_forms_of(record),
+                refused_forms=() if retained is None else retained.refused_forms_of(record),
             )
         except TransactionRestartedError as restarted:
-            if restarted.is_too_large and retained is not None:
-                retained.on_form_refused(record)
+            if restarted.too_large is not None and retained is not None:
+                retained.on_form_refused(record, restarted.too_large)
             shard.abandon(record)
         except asyncio.CancelledError:
             if worker.is_cancelled:

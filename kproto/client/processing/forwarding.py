@@ -6,6 +6,8 @@ of the error; if it is still too large, without failure headers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...protocol.broker_errors import RecordTooLargeError
 from ...records import Record
 from .failure_headers import forwarded_headers, origin_of
@@ -24,17 +26,17 @@ async def send_forwarded(
     group_id: str,
     attempts: int,
     due_ms: int | None,
-    refused_forms: int = 0,
+    refused_forms: Sequence[BaseException] = (),
 ) -> None:
     """Sends a record that failed with `error` to `topic`, with failure headers.
 
     `attempts` counts the attempts of this `run`; `due_ms` is the time of the next attempt in ms
-    since 1970, None for a dead letter. The first `refused_forms` of the three forms are left out,
-    because they were too large. Raises the errors of the producer.
+    since 1970, None for a dead letter. `refused_forms` has the errors of the first of the three
+    forms, if they were too large in earlier transactions. Raises the errors of the producer.
     """
     origin = origin_of(record)
     attempts += origin.attempts
-    fault: BaseException | None = None
+    fault = refused_forms[-1] if refused_forms else None
     forms = (
         ("", forwarded_headers(origin, error, group_id, attempts, due_ms)),
         (
@@ -43,7 +45,7 @@ async def send_forwarded(
         ),
         (" without failure headers", origin.headers),
     )
-    for what, headers in forms[min(refused_forms, len(forms) - 1) :]:
+    for what, headers in forms[len(refused_forms) :]:
         try:
             await producer.send(topic, record.value, key=record.key, headers=headers)
         except Exception as refused:

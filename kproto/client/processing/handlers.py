@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from ...records import Record
 from ...wire.errors import ConfigurationError, UnreadableRecordError
@@ -30,8 +30,6 @@ __all__ = [
     "record_handler",
     "unreadable_record",
 ]
-
-T = TypeVar("T")
 
 #: The header of a dead letter whose value has the stored bytes of an unreadable record: "record",
 #: "records" or "batch", as `UnreadableRecordError.content`.
@@ -126,12 +124,14 @@ async def _call_checked(handler: Callable[[Any], Awaitable[object]], argument: o
     await checked_awaitable(handler, handler(argument))
 
 
-def checked_awaitable(handler: object, answer: Awaitable[T]) -> Awaitable[T]:
+def checked_awaitable(handler: object, answer: Any) -> Awaitable[Any]:
     """Returns `answer`, the result of a call of `handler`.
 
     Raises NotAsyncError if it is no awaitable.
     """
-    if not inspect.isawaitable(answer):
+    if inspect.isasyncgen(answer):
+        raise NotAsyncError(f"handler {handler!r:.80} is an async generator: it must not `yield`")
+    if not isinstance(answer, Awaitable):
         raise NotAsyncError(
             f"handler {handler!r:.80} is a plain function: make it `async def`, and call blocking "
             "code by `await asyncio.to_thread(...)`"

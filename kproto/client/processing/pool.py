@@ -98,6 +98,7 @@ class ProcessingPool:
         self._failures = FailureHandler(
             self, self._tracker, clock, settings, forward_producer, group_id, retained
         )
+        self._retained = retained
         self._is_suspended = False
         self._is_poll_waiting = False
         self._workers: set[PoolWorker] = set()
@@ -132,6 +133,11 @@ class ProcessingPool:
     def records_in_flight(self) -> int:
         """The number of records that handlers are processing now."""
         return sum(worker.in_flight for worker in self._workers if worker.shard is not None)
+
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Set by `stop` and `fail`."""
+        return self._is_stopping
 
     @property
     def is_stopping(self) -> bool:
@@ -606,7 +612,10 @@ class ProcessingPool:
         self, worker: PoolWorker, shard: UnorderedShard, handler: BatchHandler
     ) -> None:
         """Processes one batch of a shard; retries or forwards each of its failed records."""
-        records = shard.take_batch(handler.size)
+        size = handler.size
+        if self._retained is not None:
+            size = self._retained.batch_size(shard.ready, size)
+        records = shard.take_batch(size)
         worker.record = records[0]
         worker.in_flight = len(records)
         failed: list[tuple[Record, BaseException]]

@@ -148,18 +148,26 @@ class TransactionalProducer(Protocol):
         ...
 
     async def append(
-        self, topic: str, record: ProducerRecord, on_failed: Callable[[KprotoError], object]
+        self, topic: str, record: ProducerRecord, on_failed: Callable[[KprotoError, bool], object]
     ) -> Awaitable[object]:
         """Appends a record; the result waits for its ack.
 
-        Calls `on_failed` with the error of a record that a broker refuses. Raises EncodeError or
+        Calls `on_failed` with the error if the record fails later, and with True if `is_refusal` is
+        True for this record. Raises EncodeError or
         ConfigurationError for an invalid record, without effect on the transaction. After other
         errors the transaction must be aborted.
         """
         ...
 
-    def is_aborted(self, error: BaseException) -> bool:
-        """Returns True if a record has failed with `error` only because the transaction has."""
+    async def ensure_topic(self, topic: str) -> None:
+        """Waits for the metadata of a topic; raises the error of a topic that does not exist."""
+        ...
+
+    def is_refusal(self, error: BaseException) -> bool:
+        """Returns True if a broker has refused the record itself, and would do so again.
+
+        Returns False if the record has failed only because the transaction or the producer has.
+        """
         ...
 
     async def commit(self, commit: TransactionalCommit) -> KprotoError | None:

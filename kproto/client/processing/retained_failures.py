@@ -6,8 +6,9 @@ Plain data; a record is named by its topic, partition and offset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeAlias
 
 from ...records import Record
 from ..metadata.cluster import TopicPartition
@@ -20,59 +21,93 @@ _RecordId: TypeAlias = tuple[str, int, int]
 class TransactionRestartedError(Exception):
     """Raised in a worker if its record is not in the transaction, and is polled again.
 
-    If `is_too_large`, a broker has refused the dead letter of the record, or its record in a retry
-    topic, because of its size.
+    `too_large` is the error of a broker that has refused the dead letter of the record, or its
+    record in a retry topic, because of its size.
     """
 
-    def __init__(self, *, is_too_large: bool = False) -> None:
-        self.is_too_large = is_too_large
+    def __init__(self, too_large: BaseException | None = None) -> None:
+        self.too_large = too_large
         super().__init__("the transaction of run() is aborted, and the record is polled again")
 
 
 class RetainedFailures:
     """Retains failures until the offset after their record is committed.
 
-    `attempts` is the number of failures of a record. `errors` has the error of a record whose sent
-    records a broker has refused; it is raised instead of the next call of the handler.
-    `refused_forms` is the number of forms in which a forwarded record was too large.
+    A record whose sent records a broker has refused fails with the error of the broker, instead of
+    the next call of its handler. A record whose last attempt has failed fails again each time it is
+    polled, until its dead letter is committed.
     """
 
-    __slots__ = ("attempts", "errors", "refused_forms")
+    __slots__ = ("_alone", "_attempts", "_errors", "_final", "_refused_forms")
 
     def __init__(self) -> None:
-        self.attempts: dict[_RecordId, int] = {}
-        self.errors: dict[_RecordId, BaseException] = {}
-        self.refused_forms: dict[_RecordId, int] = {}
+        self._attempts: dict[_RecordId, int] = {}
+        self._errors: dict[_RecordId, BaseException] = {}  # each is raised once
+        self._final: dict[_RecordId, BaseException] = {}
+        self._refused_forms: dict[_RecordId, list[BaseException]] = {}
+        self._alone: dict[_RecordId, None] = {}
 
     def count_failure(self, record: Record) -> int:
-        """Counts a failure of a record; returns the number of its failures."""
-        its = _id_of(record)
-        self.attempts[its] = self.attempts.get(its, 0) + 1
-        return self.attempts[its]
+        """Counts a failure of a record; returns the number of its failures.
 
-    def retain(self, record: Record, error: BaseException) -> None:
-        """Retains the error of a record until `take` is called with the record."""
-        self.errors.setdefault(_id_of(record), error)
+        Does not count a record again whose last attempt has failed.
+        """
+        its = _id_of(record)
+        if its not in self._final:
+            self._attempts[its] = self._attempts.get(its, 0) + 1
+        return self._attempts[its]
+
+    def retain(self, records: Sequence[Record], error: BaseException) -> None:
+        """Retains the error of a broker that has refused a record which the handler has sent.
+
+        If the handler had several `records`, each of them is handled alone next time.
+        """
+        if len(records) == 1:
+            self._errors.setdefault(_id_of(records[0]), error)
+        else:
+            self._alone.update(dict.fromkeys(map(_id_of, records)))
+
+    def on_last_attempt(self, record: Record, error: BaseException) -> None:
+        """Records that no attempt is left: the record is forwarded, or ends `run`."""
+        self._final[_id_of(record)] = error
 
     def take(self, record: Record) -> BaseException | None:
-        """Returns the retained error of a record, and forgets it; None if there is none."""
-        return self.errors.pop(_id_of(record), None) if self.errors else None
+        """Returns the error with which a record fails without a call of its handler, or None."""
+        if not self._errors and not self._final:
+            return None
+        its = _id_of(record)
+        return self._errors.pop(its, None) or self._final.get(its)
 
-    def refused_forms_of(self, record: Record) -> int:
-        """Returns the number of forms in which a broker has refused the forwarded record."""
-        return self.refused_forms.get(_id_of(record), 0)
+    def batch_size(self, ready: Iterable[Record], most: int) -> int:
+        """Returns how many of the `ready` records, at most `most`, the next batch may have."""
+        if self._alone:
+            for at, record in enumerate(islice(ready, most)):
+                if _id_of(record) in self._alone:
+                    return max(1, at)
+        return most
 
-    def on_form_refused(self, record: Record) -> None:
+    def refused_forms_of(self, record: Record) -> list[BaseException]:
+        """Returns the errors of the forms in which a broker has refused the forwarded record."""
+        return self._refused_forms.get(_id_of(record), [])
+
+    def on_form_refused(self, record: Record, error: BaseException) -> None:
         """Records that the next form of the forwarded record was too large, too."""
-        self.refused_forms[_id_of(record)] = self.refused_forms_of(record) + 1
+        self._refused_forms.setdefault(_id_of(record), []).append(error)
 
     def forget_before(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Forgets the records before the committed `offsets`."""
-        for retained in (self.attempts, self.errors, self.refused_forms):
-            for its in [*retained]:
+        retained: tuple[dict[_RecordId, Any], ...] = (
+            self._attempts,
+            self._errors,
+            self._final,
+            self._refused_forms,
+            self._alone,
+        )
+        for found in retained:
+            for its in [*found]:
                 topic, partition, offset = its
                 if offset < offsets.get((topic, partition), -1):
-                    del retained[its]
+                    del found[its]
 
 
 def _id_of(record: Record) -> _RecordId:

@@ -22,7 +22,6 @@ from ...wire.errors import (
     ConfigurationError,
     EncodeError,
     KprotoError,
-    RequestTimeoutError,
 )
 from ..core.tasks import LONGEST_TIMER_S, until_ended
 from ..producer_record import ProducerRecord
@@ -41,7 +40,7 @@ _LOST: Final = "partitions were lost whose records are in the transaction"
 _REBALANCE: Final = "the rebalance of the group takes longer than half of the transaction timeout"
 
 
-def _ignore(error: KprotoError) -> None:
+def _ignore(error: KprotoError, is_refusal: bool) -> None:
     """Does nothing: the caller awaits the error."""
 
 
@@ -74,11 +73,27 @@ class RunTransactions:
 
     # Start and end
 
-    async def start(self) -> None:
-        """Fences other producers with the transactional id, and stops commits of the consumer."""
+    async def start(self, is_stopping: asyncio.Event) -> None:
+        """Fences other producers with the transactional id, and stops commits of the consumer.
+
+        Returns at once if `is_stopping` is set: then no transaction is begun.
+        """
+        starting = start_task(self._start())
+        stopping = start_task(is_stopping.wait())
+        try:
+            await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not starting.done():
+                starting.cancel()
+            await until_ended([starting, stopping])
+        if not starting.cancelled():
+            starting.result()
+            self._task = start_task(self._run())
+
+    async def _start(self) -> None:
         await self._producer.start()
         await self._consumer.stop_commits()
-        self._task = start_task(self._run())
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
         """Ends the task, aborts a transaction that is open, and closes the producer."""
@@ -134,17 +149,22 @@ class RunTransactions:
     async def acknowledge(self, limit_ms: int) -> None:
         """Commits the last transaction within `limit_ms`.
 
-        If it does not end in time, `run` raises RequestTimeoutError. It is not committed if the
-        member has failed.
+        If it does not end in time, logs a warning: it is aborted, and its records are redelivered.
+        It is not committed if the member has failed.
         """
+        if self._task is None:  # it was stopped before its start
+            return
         try:
             await self._commit_until(self._clock.monotonic() + limit_ms / 1000)
         except TimeoutError:
-            text = (
-                f"group {self._group_id}: the last transaction of run() did not end within "
-                f"{limit_ms} ms; it is aborted, and its records are redelivered"
+            logger.warning(
+                "group %s: the last transaction of run() did not end within %d ms; it is aborted, "
+                "and its records are redelivered",
+                self._group_id,
+                limit_ms,
             )
-            self._fail(RequestTimeoutError(text))
+            self._cycle.fail()
+            self._changed.set()
 
     async def end_before_release(self, until: float) -> None:
         """Commits the transaction until `until`, before other members own its partitions.
@@ -248,6 +268,8 @@ class RunTransactions:
         records that the handler has sent.
         """
         sent = call._close()
+        for topic in {topic for topic, _ in sent}:
+            await self._producer.ensure_topic(topic)
         await self._enter(shard)
         number = self._cycle.number
         has_appended = False
@@ -263,11 +285,11 @@ class RunTransactions:
         except (EncodeError, ConfigurationError) as error:
             if not has_appended:
                 raise
-            self._retain(records, error)
+            self.failures.retain(records, error)
             self._restart_because(error)
             raise TransactionRestartedError from error
         except KprotoError as error:
-            self._on_record_failed(records, number, error)
+            self._on_record_failed(records, number, error, self._producer.is_refusal(error))
             raise TransactionRestartedError from error
         except asyncio.CancelledError as error:
             if sent:  # a part of the records may be in the transaction
@@ -294,17 +316,19 @@ class RunTransactions:
         self._cycle.on_append_done()
         self._changed.set()
 
-    def _on_record_failed(self, records: Sequence[Record], number: int, error: KprotoError) -> None:
-        """Aborts transaction `number`; if the record is the cause, `records` have failed."""
+    def _on_record_failed(
+        self,
+        records: Sequence[Record],
+        number: int,
+        error: KprotoError,
+        is_refusal: bool,
+    ) -> None:
+        """Aborts transaction `number`; after a refusal, the handled `records` have failed."""
         if number != self._cycle.number:
             return
-        if not self._producer.is_aborted(error):
-            self._retain(records, error)
+        if is_refusal:
+            self.failures.retain(records, error)
         self._restart_because(error)
-
-    def _retain(self, records: Sequence[Record], error: BaseException) -> None:
-        for record in records:
-            self.failures.retain(record, error)
 
     # The RecordSink of forwarded records
 
@@ -331,11 +355,11 @@ class RunTransactions:
             await (await self._producer.append(topic, record, _ignore))
         except KprotoError as error:
             self._restart_because(error)
-            if self._producer.is_aborted(error):
-                raise TransactionRestartedError from error
             if isinstance(getattr(error, "cause", None), RecordTooLargeError):
-                raise TransactionRestartedError(is_too_large=True) from error
-            raise
+                raise TransactionRestartedError(error) from error
+            if self._producer.is_refusal(error):
+                raise
+            raise TransactionRestartedError from error
         except asyncio.CancelledError as error:
             self._restart_because(error)
             raise

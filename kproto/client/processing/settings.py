@@ -19,6 +19,7 @@ __all__ = [
     "RunArguments",
     "RunSettings",
     "TransactionalRunArguments",
+    "run_settings",
 ]
 
 #: The order of processing: one record at a time of each partition, of each key of a partition, or
@@ -203,6 +204,13 @@ class RunSettings:
             )
         if not isinstance(cancel_lost, bool):
             raise ConfigurationError(f"cancel_lost is {cancel_lost!r:.80}; it is True or False")
+        check_whole_number("transaction_timeout_ms", transaction_timeout_ms, 1)
+        if transactional_id is not None and 2 * commit_interval_ms > transaction_timeout_ms:
+            raise ConfigurationError(
+                f"commit_interval_ms is {commit_interval_ms}, and transaction_timeout_ms "
+                f"{transaction_timeout_ms}: a transaction lasts for commit_interval_ms, and needs "
+                "the rest of its timeout to end. Set at most half of it"
+            )
         topics = _checked_topics(retry_topics)
         if dead_letter_topic in [each.topic for each in topics]:
             raise ConfigurationError(f"{dead_letter_topic!r} is retry and dead letter topic")
@@ -226,6 +234,17 @@ class RunSettings:
         """The topics to which records are forwarded."""
         dead = [] if self.dead_letter_topic is None else [self.dead_letter_topic]
         return [each.topic for each in self.retry_topics] + dead
+
+
+def run_settings(transactional_id: str | None, arguments: TransactionalRunArguments) -> RunSettings:
+    """Returns the settings of a call of `run` or `run_batches`.
+
+    Raises ConfigurationError for an invalid argument, and for `transaction_timeout_ms` without a
+    transactional id.
+    """
+    if transactional_id is None and "transaction_timeout_ms" in arguments:
+        raise ConfigurationError("transaction_timeout_ms needs a transactional_id")
+    return RunSettings.of(transactional_id=transactional_id, **arguments)
 
 
 def _checked_signals(stop_on: Collection[int] | None) -> tuple[int, ...] | None:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from ...records import MAX_TIMESTAMP_MS, GrowingBatch
 from ...wire.buffers import octets_of_record
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
+from ..metadata.cluster import TopicInfo
 from ..metadata.cluster_view import ClusterView
 from ..producer_record import EncodedRecords, Headers, ProducerRecord, as_record
 from ..release import MAGIC_OF_BATCHES
@@ -360,19 +361,8 @@ class RecordAppender:
         """
         view, topic = self._view, ticket.topic
         started_at = view.clock.monotonic()
-        if self._allow_auto_create_topics:
-            view.topic_creation.allow([topic])
         with ticket:
-            if view.has_current_metadata(topic):
-                info = view.cluster.topics[topic]
-            else:
-                # Connection errors are retried here, as they are retried for batches.
-                info = await view.retrying(
-                    lambda: view.topic(topic),
-                    responses=False,
-                    started_at=started_at,
-                    limited_by="delivery_timeout_ms",
-                )
+            info = await self.ensure_metadata(topic, started_at)
             if isinstance(partition, int) and partition not in info.partitions:
                 # The partition may have been added since the last metadata.
                 await view.retrying(
@@ -385,6 +375,25 @@ class RecordAppender:
         # its batch fails with the error of the topic.
         view.cluster.topics.setdefault(topic, info)
         return self._partitioner_of(topic)
+
+    async def ensure_metadata(self, topic: str, started_at: float | None = None) -> TopicInfo:
+        """Returns the metadata of a topic; requests it if it is not current.
+
+        Raises the error of a topic that does not exist, and other KprotoError after
+        `delivery_timeout_ms`, which count from `started_at`, in seconds of the clock.
+        """
+        view = self._view
+        if view.has_current_metadata(topic):
+            return view.cluster.topics[topic]
+        if self._allow_auto_create_topics:
+            view.topic_creation.allow([topic])
+        # Connection errors are retried here, as they are retried for batches.
+        return await view.retrying(
+            lambda: view.topic(topic),
+            responses=False,
+            started_at=view.clock.monotonic() if started_at is None else started_at,
+            limited_by="delivery_timeout_ms",
+        )
 
     async def _wait_for_memory(self, ticket: AppendTicket, started_at: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms

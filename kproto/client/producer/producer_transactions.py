@@ -58,6 +58,7 @@ class ProducerTransactions:
         self._driver = TransactionDriver(view, manager)
         self._current: object | None = None  # the transaction that has begun, and has not ended
         self._awaiting_offsets: list[object] = []  # the transactions of calls that get offsets
+        self._was_aborted = False  # the last transaction
         self._is_closed = False
         self._is_over_limit = False  # an abort does not wait for batches any more
         manager.on_change = self._on_change
@@ -98,6 +99,7 @@ class ProducerTransactions:
                 "or create another producer with another transactional id"
             )
         self._current = transaction
+        self._was_aborted = False
         try:
             self._manager.use_version(self._driver.transaction_version)
             if self._manager.state is not _S.READY:
@@ -127,6 +129,8 @@ class ProducerTransactions:
         manager.commit_offsets(commit)
         await self._driver.wait_until(lambda: not manager.is_pending(commit))
         if self._current is not transaction or manager.drops_unsent:
+            if manager.cause is not None:
+                commit.on_refused(manager.cause)
             raise manager.failure() from manager.cause
 
     async def _offsets_of(
@@ -264,6 +268,7 @@ class ProducerTransactions:
         if self._manager.is_committed:
             raise ConfigurationError("the transaction is committed, and cannot be aborted")
         settings = self._view.settings
+        self._was_aborted = True
         self._is_over_limit = False
         try:
             if self._manager.is_open:
@@ -374,6 +379,8 @@ class ProducerTransactions:
         if manager.state in (_S.ABORTABLE_ERROR, _S.FATAL_ERROR):
             raise manager.failure() from manager.cause
         what = "its transaction is ending" if manager.is_open else "no transaction is open"
+        if self._was_aborted and not manager.is_open:
+            what = "no transaction is open, because the last one was aborted"
         raise ConfigurationError(
             f"the producer has transactional_id {manager.transactional_id!r}, and {what}: send "
             "records inside of `async with producer.transaction():`"

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
-from ...wire.errors import KprotoError
+from ...wire.errors import BrokerResponseError, KprotoError
 from ..commits.transactional_commit import TransactionalCommit
 from ..producer_record import ProducerRecord
 from .batch import Ack, Delivery
-from .errors import DeliveryError, TransactionAbortedError, TransactionError
+from .errors import DeliveryError, TransactionAbortedError
 from .producer import Producer
 from .transactions.transaction import Transaction
 
 __all__ = ["RunProducer"]
+
+#: The errors of a broker that refuses a record because of the record or its topic. After other
+#: errors, such as a wrong sequence, the same record may be stored in the next transaction.
+_REFUSALS: Final = frozenset(
+    {
+        "CORRUPT_MESSAGE",
+        "INVALID_RECORD",
+        "INVALID_TIMESTAMP",
+        "INVALID_TOPIC_EXCEPTION",
+        "MESSAGE_TOO_LARGE",
+        "POLICY_VIOLATION",
+        "RECORD_LIST_TOO_LARGE",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_ID",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    }
+)
 
 
 class RunProducer:
@@ -32,10 +52,14 @@ class RunProducer:
         await transaction.__aenter__()
         self._transaction = transaction
 
+    async def ensure_topic(self, topic: str) -> None:
+        """Waits for the metadata of a topic; raises the error of a topic that does not exist."""
+        await self._producer._appender.ensure_metadata(topic)
+
     async def append(
-        self, topic: str, record: ProducerRecord, on_failed: Callable[[KprotoError], object]
+        self, topic: str, record: ProducerRecord, on_failed: Callable[[KprotoError, bool], object]
     ) -> Awaitable[Ack]:
-        """Appends a record; calls `on_failed` with its error if a broker refuses it."""
+        """Appends a record; calls `on_failed` with the error, and True for a refusal, if it fails."""
         delivery = await self._producer.enqueue(
             topic,
             record.value,
@@ -48,15 +72,18 @@ class RunProducer:
         def on_done(done: Delivery) -> None:
             error = done.exception()
             if error is not None:
-                on_failed(error)
+                # Of a refused batch, `invalid` has the refused records, if the broker names them.
+                invalid = done._batch.invalid
+                is_other = bool(invalid) and done.position not in invalid
+                on_failed(error, not is_other and self.is_refusal(error))
 
         delivery.add_done_callback(on_done)
         return delivery
 
-    def is_aborted(self, error: BaseException) -> bool:
-        """Returns True if a record has failed with `error` only because the transaction has."""
+    def is_refusal(self, error: BaseException) -> bool:
+        """Returns True if a broker has refused the record itself, and would do so again."""
         cause = error.cause if isinstance(error, DeliveryError) else error
-        return isinstance(cause, TransactionError)
+        return isinstance(cause, BrokerResponseError) and cause.name in _REFUSALS
 
     async def commit(self, commit: TransactionalCommit) -> KprotoError | None:
         """Commits the transaction with offsets; returns None, or the error that has aborted it."""

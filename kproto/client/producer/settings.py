@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from ...records import codec_for_name
+from ...records.new_record import MAX_INT32
 from ...wire.checks import check_bool, check_least, check_whole_number
 from ...wire.errors import ConfigurationError
 from .partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
@@ -31,6 +32,9 @@ REMEMBERED_BATCHES: Final = 5
 
 #: The number in a Produce request for acks by all in-sync replicas.
 ACKS_ALL: Final = -1
+
+#: The longest string of the protocol (int16).
+_MAX_ID_BYTES: Final = 0x7FFF
 
 _LEAST: Final = {
     "batch_bytes": 1,
@@ -129,9 +133,15 @@ class ProducerSettings:
 
     def _check_transactional_id(self) -> None:
         """Raises ConfigurationError for an invalid id, and for settings without idempotence."""
+        check_whole_number("transaction_timeout_ms", self.transaction_timeout_ms, 1, MAX_INT32)
         given: object = self.transactional_id
         if given is None:
             return
+        if isinstance(given, str) and len(given.encode(errors="replace")) > _MAX_ID_BYTES:
+            raise ConfigurationError(
+                f"transactional_id has {len(given)} characters: it must have at most "
+                f"{_MAX_ID_BYTES} bytes"
+            )
         if not isinstance(given, str) or not given:
             raise ConfigurationError(
                 f"transactional_id is {given!r:.80}; it is a name that is not empty, or None"

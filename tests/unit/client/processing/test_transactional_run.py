@@ -23,10 +23,11 @@ from kproto import (
     Stop,
 )
 from kproto.broker import Broker, Cluster
-from kproto.broker.faults import CutFrame, ErrorCode
+from kproto.broker.faults import CutFrame, Delay, ErrorCode
 from kproto.messages import (
     AddOffsetsToTxnRequest,
     EndTxnRequest,
+    InitProducerIdRequest,
     OffsetCommitRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
@@ -370,6 +371,141 @@ async def test_dead_letter_that_is_too_large_is_sent_without_failure_headers() -
         assert await committed(client, "out") == [b"a", b"b"]
 
 
+@BOTH_VERSIONS
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_refused_output_of_several_partitions_ends_in_dead_letters(
+    version: int, order: Any
+) -> None:
+    """Other records are in flight behind each refused one; none of them becomes a dead letter."""
+    async with orders(version, 12, partitions=4) as (_, client), grouped(client) as consumer:
+        large = {b"%d-%d" % (partition, 3 + partition) for partition in range(4)}
+
+        async def handle(record: Record, transaction: HandlerTransaction) -> None:
+            refused = record.value in large
+            await transaction.send("out", bytes(2_000_000) if refused else record.value)
+
+        await run_until(
+            client,
+            consumer,
+            handle,
+            [12] * 4,
+            retries=Retries(1, backoff_ms=1),
+            dead_letter_topic="dead",
+            order=order,
+            commit_interval_ms=20,
+        )
+        assert set(await committed(client, "dead")) == large
+        assert Counter(await committed(client, "out")) == Counter({*values(12, 4)} - large)
+
+
+async def test_refused_output_of_a_batch_makes_one_dead_letter() -> None:
+    async with orders() as (_, client), grouped(client) as consumer:
+
+        async def handle(records: list[Record], transaction: HandlerTransaction) -> None:
+            for record in records:
+                large = record.offset == 5
+                await transaction.send("out", bytes(2_000_000) if large else record.value)
+
+        task = asyncio.ensure_future(
+            consumer.run_batches(
+                handle,
+                transactional_id=ID,
+                retries=Retries(1, backoff_ms=1),
+                dead_letter_topic="dead",
+                batch_size=8,
+            )
+        )
+        while await offsets(client) != [20]:
+            await asyncio.wait([task], timeout=0.01)
+            assert not task.done(), await task
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await committed(client, "dead") == [b"0-5"]
+        assert await committed(client, "out") == values()[:5] + values()[6:]
+
+
+async def test_output_to_a_missing_topic_aborts_nothing() -> None:
+    async with orders(count=5) as (broker, client), grouped(client) as consumer:
+        ends = recorded(broker, EndTxnRequest)
+
+        async def handle(record: Record, transaction: HandlerTransaction) -> None:
+            await transaction.send("missing" if record.offset == 2 else "out", record.value)
+
+        await run_until(client, consumer, handle, [5], retries=0, dead_letter_topic="dead")
+        assert await committed(client, "dead") == [b"0-2"]
+        assert await committed(client, "out") == [b"0-0", b"0-1", b"0-3", b"0-4"]
+        assert all(each.committed for each in ends)
+
+
+async def test_dead_letter_that_is_always_too_large_ends_run() -> None:
+    async with orders(count=3) as (_, client), grouped(client) as consumer:
+        await client.create_topics(kproto.NewTopic("small", 1, configs={"max.message.bytes": "70"}))
+        calls = Counter[int]()
+
+        async def handle(record: Record, transaction: HandlerTransaction) -> None:
+            calls[record.offset] += 1
+            await transaction.send("out", record.value)
+            if record.offset == 1:
+                raise ValueError("x")
+
+        run = consumer.run(handle, transactional_id=ID, retries=0, dead_letter_topic="small")
+        with pytest.raises(kproto.DeliveryError, match="MESSAGE_TOO_LARGE"):
+            await run
+        assert calls[1] == 1
+        assert await offsets(client) in ([1], [None])
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+async def test_loop_after_run_skips_what_run_has_processed(order: Any) -> None:
+    """The transaction of the loop keeps the offsets that `run` has processed out of order."""
+    async with orders(count=30) as (_, client):
+        done = asyncio.Event()
+
+        async def handle(record: Record, transaction: HandlerTransaction) -> None:
+            if record.offset == 3:
+                await done.wait()
+            await transaction.send("out", record.value)
+
+        async with grouped(client) as consumer:
+            run = consumer.run(handle, transactional_id=ID, order=order, drain_timeout_ms=0)
+            task = asyncio.ensure_future(run)
+            while len(await committed(client, "out")) < 29:
+                await asyncio.wait([task], timeout=0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        for _ in range(2):
+            async with (
+                grouped(client, auto_commit=False) as consumer,
+                client.producer(transactional_id=ID) as producer,
+            ):
+                polled = await consumer.poll(timeout_ms=500, max_records=1)
+                async with producer.transaction() as transaction:
+                    for record in polled.get(("t", 0), []):
+                        await producer.send("out", record.value)
+                    await transaction.commit_offsets(consumer)
+        assert Counter(await committed(client, "out")) == Counter(values(30))
+
+
+async def test_stop_before_the_coordinator_answers_ends_run() -> None:
+    async with orders(count=1) as (broker, client), grouped(client) as consumer:
+        asked = asyncio.Event()
+
+        def freeze(received: ReceivedRequest) -> Delay:
+            asked.set()
+            return Delay(60_000)
+
+        broker.control(freeze, request=InitProducerIdRequest)
+        run = consumer.run(Copy(1), transactional_id=ID)
+        task = asyncio.ensure_future(run)
+        await asked.wait()
+        pool = consumer._processing.pool
+        assert pool is not None
+        pool.on_signal()
+        assert (await task).handled == 0
+
+
 async def test_cancelled_run_commits_what_is_processed() -> None:
     async with orders() as (_, client), grouped(client) as consumer:
         hangs = asyncio.Event()
@@ -533,6 +669,34 @@ async def test_sends_after_the_handler_are_refused() -> None:
         await consumer.run(handle, transactional_id=ID)
         with pytest.raises(ConfigurationError, match="has returned"):
             await kept[0].send("out", b"late")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"transaction_timeout_ms": 10_000}, "needs a transactional_id"),
+        (
+            {"transactional_id": ID, "transaction_timeout_ms": 1_000, "commit_interval_ms": 501},
+            "half",
+        ),
+        ({"transactional_id": ID, "transaction_timeout_ms": 10**12}, "transaction_timeout_ms"),
+        ({"transactional_id": "x" * 40_000}, "at most 32767 bytes"),
+    ],
+)
+async def test_settings_that_do_not_fit(wrong: Any, match: str) -> None:
+    async with orders(count=1) as (_, client), grouped(client) as consumer:
+        with pytest.raises(ConfigurationError, match=match):
+            await consumer.run(Copy(1), **wrong)
+
+
+async def test_async_generator_is_no_handler() -> None:
+    async with orders(count=1) as (_, client), grouped(client) as consumer:
+
+        async def handle(record: Record, transaction: HandlerTransaction) -> Any:
+            yield record
+
+        with pytest.raises(ConfigurationError, match="async generator"):
+            await consumer.run(handle, transactional_id=ID)
 
 
 @pytest.mark.parametrize("wrong", ["", 5])
