@@ -1,4 +1,4 @@
-"""Tests that calls and settings on the pages for users of other clients exist in these clients."""
+"""Tests that the other clients have the calls and settings that the pages for their users name."""
 
 from __future__ import annotations
 

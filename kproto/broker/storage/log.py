@@ -37,11 +37,11 @@ class LogSlice(NamedTuple):
         """Returns the batches as messages of `magic` 0 or 1, for a client that fetches from
         `offset`.
 
-        Converts the first batch, and further batches while the messages have at most as many bytes
-        as the batches of this slice (`size`). Stops before a batch that cannot be converted; raises
-        UNSUPPORTED_COMPRESSION_TYPE or CORRUPT_MESSAGE if there is no message before it. If there
-        are batches, but the conversion yields no message, returns only the header of a message that
-        does not fit.
+        Always converts the first batch. Converts further batches as long as all messages together
+        have at most `size` bytes. Stops before a batch that cannot be converted; if there is no
+        message before that batch, raises UNSUPPORTED_COMPRESSION_TYPE or CORRUPT_MESSAGE. If the
+        batches have no records, returns the header of a truncated message, as Kafka does: the
+        client then fetches more bytes.
         """
         converted: list[bytes] = []
         size = 0

@@ -1,4 +1,7 @@
-"""Wraps the handlers of `run` with a transactional id: their second argument is a transaction."""
+"""Wraps handlers that `run` calls with two arguments, if it has a transactional id.
+
+The second argument is a `HandlerTransaction`.
+"""
 
 from __future__ import annotations
 

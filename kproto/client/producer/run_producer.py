@@ -59,7 +59,7 @@ class RunProducer:
     async def append(
         self, topic: str, record: ProducerRecord, on_failed: Callable[[KprotoError, bool], object]
     ) -> Awaitable[Ack]:
-        """Appends a record; calls `on_failed` with the error, and True for a refusal, if it fails."""
+        """Appends a record; if it fails, calls `on_failed` with its error and `is_refusal`."""
         delivery = await self._producer.enqueue(
             topic,
             record.value,

@@ -153,7 +153,10 @@ def _even_numbers(count: int) -> Int32s:
 
 
 def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
-    """Returns a list of headers for each record; null, as in the JVM connector, if it has none."""
+    """Returns a list of headers for each record.
+
+    The list of a record without headers is null, as in the JVM connector.
+    """
     names, values = _header_arrays(columns, buffer)
     entries = pa.StructArray.from_arrays([names, values], fields=list(_HEADERS_TYPE.value_type))
     offsets = columns.header_offsets.astype(np.int32)

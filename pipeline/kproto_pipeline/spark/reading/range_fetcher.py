@@ -6,9 +6,10 @@ leader change. This module parses only the headers of batches, to find the next 
 imports neither Arrow nor Spark.
 
 A task of a stream may read 1,000 records of a log of millions. A fetch of full size would return
-megabytes of other records in each micro-batch. Earlier fetches show the size of a topic's records:
-the first fetch of a range requests about twice the estimate, and later ones the full size. Without
-an estimate, the first fetch also requests the full size.
+megabytes of other records in each micro-batch. Therefore the size of a range is estimated from the
+record sizes of earlier fetches of its topic. The first fetch of a range requests about twice this
+size, and later fetches the full size. Without earlier fetches, the first one requests the full
+size, too.
 """
 
 from __future__ import annotations
