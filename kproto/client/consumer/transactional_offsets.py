@@ -120,7 +120,7 @@ class TransactionalOffsets:
         def on_refused(error: KprotoError) -> None:
             if isinstance(error, BrokerResponseError) and error.name == _METADATA_TOO_LARGE:
                 longest = max(len(its.metadata) for its in offsets.values())
-                subscriptions.on_metadata_too_large(longest)
+                subscriptions.committable.on_metadata_too_large(longest)
 
         return TransactionalCommit(self._group_id, member, offsets, on_committed, on_refused)
 
