@@ -29,6 +29,7 @@ from .producer.errors import (
 )
 from .producer.producer import Producer
 from .producer.settings import CompressionName
+from .producer.transactions.prepared_transaction import PreparedTransactionState
 from .producer.transactions.transaction import Transaction
 from .producer_record import EncodedRecords, ProducerRecord
 from .settings import Address, ClientSettings, parse_bootstrap
@@ -63,6 +64,7 @@ __all__ = [
     "LogTruncatedError",
     "NewTopic",
     "NoCommittedOffsetError",
+    "PreparedTransactionState",
     "Producer",
     "ProducerRecord",
     "RequestEvent",

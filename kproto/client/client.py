@@ -423,6 +423,7 @@ class Client:
         allow_auto_create_topics: bool | None = None,
         transactional_id: str | None = None,
         transaction_timeout_ms: int | None = None,
+        two_phase_commit: bool | None = None,
         **kafka_names: Unpack[ProducerNames],
     ) -> Producer:
         """Creates a producer, to be used with `async with`; see `Producer`.
@@ -449,6 +450,7 @@ class Client:
             "allow_auto_create_topics": allow_auto_create_topics,
             "transactional_id": transactional_id,
             "transaction_timeout_ms": transaction_timeout_ms,
+            "two_phase_commit": two_phase_commit,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
         return self._create_producer({**self._producer_defaults, **arguments})

@@ -9,7 +9,12 @@ from ...wire.errors import ConfigurationError, EncodeError
 from ..producer_record import Headers
 from ..release import MAGIC_OF_BATCHES, magic_of_release, version_ranges_of
 
-__all__ = ["check_transactions", "resolve_idempotence", "unsupported_headers_error"]
+__all__ = [
+    "check_transactions",
+    "check_two_phases",
+    "resolve_idempotence",
+    "unsupported_headers_error",
+]
 
 #: The first version of Produce with zstd (KIP-110).
 FIRST_ZSTD_VERSION: Final = 7
@@ -47,6 +52,15 @@ def check_transactions(release: str | None, transactional_id: str) -> None:
         raise ConfigurationError(
             f"transactional_id {transactional_id!r} requires Kafka 0.11, and broker_version is "
             f"{release!r}"
+        )
+
+
+def check_two_phases(*, is_wanted: bool, unstable_versions: bool) -> None:
+    """Raises ConfigurationError for two-phase commit without unstable versions (KIP-939)."""
+    if is_wanted and not unstable_versions:
+        raise ConfigurationError(
+            "two_phase_commit is True, and needs InitProducerId v6, which is unstable: set "
+            "ClientSettings.unstable_versions, and unstable.api.versions.enable of the brokers"
         )
 
 

@@ -31,10 +31,11 @@ from .appender import RecordAppender
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
 from .failed_deliveries import SETTLE_ITERATIONS, FailedDeliveries
-from .old_brokers import check_transactions, resolve_idempotence
+from .old_brokers import check_transactions, check_two_phases, resolve_idempotence
 from .producer_transactions import ProducerTransactions
 from .sender import Sender
 from .settings import ACKS_ALL, REMEMBERED_BATCHES, ProducerSettings
+from .transactions.prepared_transaction import PreparedTransactionState
 from .transactions.transaction import Transaction
 from .transactions.transaction_manager import TransactionManager
 
@@ -79,8 +80,15 @@ class Producer:
         self._view = view
         manager = None
         if settings.transactional_id is not None:
+            check_two_phases(
+                is_wanted=settings.two_phase_commit,
+                unstable_versions=view.settings.unstable_versions,
+            )
             manager = TransactionManager(
-                view.settings, settings.transactional_id, settings.transaction_timeout_ms
+                view.settings,
+                settings.transactional_id,
+                settings.transaction_timeout_ms,
+                has_two_phases=settings.two_phase_commit,
             )
         self._accumulator = RecordAccumulator(
             view.settings,
@@ -190,6 +198,23 @@ class Producer:
                 "Client.producer(transactional_id=…)"
             )
         return Transaction(self._transactions)
+
+    @property
+    def prepared_transaction(self) -> PreparedTransactionState | None:
+        """The open transaction of an earlier producer, with `two_phase_commit`; None if none."""
+        return None if self._transactions is None else self._transactions.prepared
+
+    async def complete_transaction(self, state: PreparedTransactionState | None) -> bool | None:
+        """Ends the open transaction of an earlier producer with the transactional id (KIP-939).
+
+        Commits the transaction if `Transaction.prepare` has returned `state` for it, and else
+        aborts it. Returns True if it is committed, False if it is aborted, and None if it had ended
+        already. Raises the errors of the end of a transaction, and ConfigurationError for a
+        producer without `two_phase_commit`.
+        """
+        if self._transactions is None or not self.settings.two_phase_commit:
+            raise ConfigurationError("the producer has no two-phase commit: set two_phase_commit")
+        return await self._transactions.complete(state)
 
     async def __aexit__(
         self,

@@ -20,6 +20,7 @@ from .accumulator import RecordAccumulator
 from .append_queues import AppendQueues
 from .errors import TransactionAbortedError
 from .sender import Sender
+from .transactions.prepared_transaction import PreparedTransactionState
 from .transactions.transaction_driver import TransactionDriver
 from .transactions.transaction_manager import TransactionManager
 from .transactions.transaction_state import TransactionState
@@ -60,6 +61,7 @@ class ProducerTransactions:
         self._awaiting_offsets: list[object] = []  # the transactions of calls that get offsets
         self._was_aborted = False  # the last transaction
         self._is_closed = False
+        self._is_prepared = False  # the open transaction accepts no further records
         self._is_over_limit = False  # an abort does not wait for batches any more
         manager.on_change = self._on_change
 
@@ -104,7 +106,13 @@ class ProducerTransactions:
             self._manager.use_version(self._driver.transaction_version)
             if self._manager.state is not _S.READY:
                 await self.initialize()
+            if self._manager.prepared is not None:
+                raise ConfigurationError(
+                    "an earlier producer has left a transaction open: complete it by "
+                    "`producer.complete_transaction(…)` before the next transaction"
+                )
             self._manager.begin(self._view.clock.monotonic())
+            self._is_prepared = False
         except BaseException:
             self._current = None
             raise
@@ -113,6 +121,62 @@ class ProducerTransactions:
     def _check_not_closed(self) -> None:
         if self._is_closed:
             raise ConfigurationError("the producer is closed; create another one")
+
+    # Two-phase commit
+
+    @property
+    def prepared(self) -> PreparedTransactionState | None:
+        """The open transaction of an earlier producer; None if there is none."""
+        found = self._manager.prepared
+        return None if found is None else PreparedTransactionState(*found)
+
+    async def prepare(self, transaction: object) -> PreparedTransactionState:
+        """Flushes the transaction, and refuses further records; see `Transaction.prepare`."""
+        manager = self._manager
+        if not manager.has_two_phases:
+            raise ConfigurationError(
+                "the producer has no two-phase commit: create it by "
+                "Client.producer(transactional_id=…, two_phase_commit=True)"
+            )
+        self._check_current(transaction)
+        self._is_prepared = True
+        await self._flush()
+        await self._driver.wait_until(
+            lambda: (
+                manager.state is not _S.IN_TRANSACTION
+                or not (manager.is_adding or transaction in self._awaiting_offsets)
+            )
+        )
+        self._check_not_ended(transaction)
+        if manager.state is not _S.IN_TRANSACTION:
+            raise manager.failure() from manager.cause
+        return PreparedTransactionState(*manager.identity)
+
+    async def complete(self, state: PreparedTransactionState | None) -> bool | None:
+        """Ends the open transaction of an earlier producer; see `Producer.complete_transaction`."""
+        manager = self._manager
+        self._view.loop_guard.check()
+        self._check_not_closed()
+        self._raise_if_fatal()
+        if self._current is not None or manager.is_open:
+            raise ConfigurationError("the producer has an open transaction: wait for its end")
+        transaction = self._current = object()
+        try:
+            if manager.state is not _S.READY:
+                await self.initialize()
+            prepared = self.prepared
+            if prepared is None:
+                return None
+            manager.resume(self._view.clock.monotonic())
+            self._accumulator.producer_state.begin_transaction(manager.identity)
+            if prepared == state:
+                await self.commit(transaction, lambda: None)
+            else:
+                await self.abort(transaction)
+            return prepared == state
+        finally:
+            if self._current is transaction:
+                self._current = None
 
     # Offsets
 
@@ -374,13 +438,15 @@ class ProducerTransactions:
         FatalTransactionError after an error.
         """
         manager = self._manager
-        if manager.state is _S.IN_TRANSACTION:
+        if manager.state is _S.IN_TRANSACTION and not self._is_prepared:
             return
         if manager.state in (_S.ABORTABLE_ERROR, _S.FATAL_ERROR):
             raise manager.failure() from manager.cause
         what = "its transaction is ending" if manager.is_open else "no transaction is open"
         if self._was_aborted and not manager.is_open:
             what = "no transaction is open, because the last one was aborted"
+        if manager.state is _S.IN_TRANSACTION:
+            what = "its transaction is prepared"
         raise ConfigurationError(
             f"the producer has transactional_id {manager.transactional_id!r}, and {what}: send "
             "records inside of `async with producer.transaction():`"

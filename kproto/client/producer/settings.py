@@ -101,6 +101,10 @@ class ProducerSettings:
     #: which the broker aborts it. The brokers limit it (transaction.max.timeout.ms): to 15 minutes
     #: by default.
     transaction_timeout_ms: int = 60_000
+    #: True if transactions may be prepared (transaction.two.phase.commit.enable, KIP-939): they
+    #: then never time out, and a new producer with the id does not abort the open transaction of
+    #: the earlier one. An unstable API: `ClientSettings.unstable_versions` must be True.
+    two_phase_commit: bool = False
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
@@ -117,6 +121,7 @@ class ProducerSettings:
                 f"acks is {self.acks}, and idempotent is True: an idempotent producer needs acks "
                 "from all in-sync replicas. Set acks='all', or leave out idempotent"
             )
+        check_bool("two_phase_commit", self.two_phase_commit)
         self._check_transactional_id()
         if self.partitioner not in PARTITIONER_NAMES and not callable(self.partitioner):
             raise ConfigurationError(
@@ -136,6 +141,8 @@ class ProducerSettings:
         check_whole_number("transaction_timeout_ms", self.transaction_timeout_ms, 1, MAX_INT32)
         given: object = self.transactional_id
         if given is None:
+            if self.two_phase_commit:
+                raise ConfigurationError("two_phase_commit is True; it needs a transactional_id")
             return
         if isinstance(given, str) and len(given.encode(errors="replace")) > _MAX_ID_BYTES:
             raise ConfigurationError(

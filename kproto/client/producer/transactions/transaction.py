@@ -12,6 +12,7 @@ from ...commits.offset_requests import OffsetAndMetadata
 from ...commits.transactional_commit import TransactionalCommit, TransactionalOffsetSource
 from ...metadata.cluster import TopicPartition
 from ..errors import FatalTransactionError, TransactionAbortedError
+from .prepared_transaction import PreparedTransactionState
 
 __all__ = ["Transaction", "TransactionOwner"]
 
@@ -39,6 +40,10 @@ class TransactionOwner(Protocol):
 
     async def abort_after(self, transaction: object, error: BaseException) -> None:
         """Aborts the transaction if it is still open, because `error` has ended its block."""
+        ...
+
+    async def prepare(self, transaction: object) -> PreparedTransactionState:
+        """Flushes the transaction, and refuses further records."""
         ...
 
     async def commit_offsets(
@@ -124,6 +129,22 @@ class Transaction:
         except ConfigurationError:
             self._is_aborted = False
             raise
+
+    async def prepare(self) -> PreparedTransactionState:
+        """Flushes the transaction, which then accepts no further records and offsets (KIP-939).
+
+        The producer needs `two_phase_commit`. Store the returned state in a transaction of a
+        database, and commit that before the end of the block, which commits this transaction. If
+        the program ends in between, a new producer with the transactional id completes the
+        transaction by `Producer.complete_transaction`, with the state in the database. An exception
+        of the block still aborts the transaction.
+
+        Raises TransactionAbortedError if a record or a commit of offsets has failed,
+        FatalTransactionError if the producer cannot continue, and ConfigurationError outside of the
+        block, and without `two_phase_commit`.
+        """
+        self._check_begun()
+        return await self._owner.prepare(self)
 
     async def commit_offsets(
         self,

@@ -87,6 +87,7 @@ _HINTS: Final = {
     "INVALID_TRANSACTION_TIMEOUT": (
         "lower transaction_timeout_ms, or raise transaction.max.timeout.ms of the brokers"
     ),
+    "UNSUPPORTED_VERSION": "Kafka 4.4.0 refuses to keep a prepared transaction (KIP-939)",
     "INVALID_PRODUCER_ID_MAPPING": "the transactional id has expired, or has another producer id",
 }
 
@@ -103,12 +104,22 @@ class TransactionManager:
     request may be sent at `not_before`, in seconds of the clock. `must_find_coordinator` is True if
     its coordinator must be looked up again. `is_committed` is True from the commit of a transaction
     to the begin of the next one. `supports_epoch_bump` is False if the coordinator cannot bump the
-    epoch of a producer (before KIP-360).
+    epoch of a producer (before KIP-360). `prepared` is the transaction of a former producer that
+    waits for `resume`, with `has_two_phases` (KIP-939).
     """
 
-    def __init__(self, settings: ClientSettings, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        settings: ClientSettings,
+        transactional_id: str,
+        timeout_ms: int,
+        *,
+        has_two_phases: bool = False,
+    ) -> None:
         self.transactional_id = transactional_id
         self.timeout_ms = timeout_ms
+        self.has_two_phases = has_two_phases
+        self.prepared: ProducerIdAndEpoch | None = None
         self.state = TransactionState.UNINITIALIZED
         self.identity = NO_PRODUCER_ID
         self.error: KprotoError | None = None
@@ -201,6 +212,13 @@ class TransactionManager:
         self.is_committed = False
         self.error = None
         self._began_at = now
+
+    def resume(self, now: float) -> None:
+        """Continues the prepared transaction of a former producer, only to end it."""
+        self.begin(now)
+        self.prepared = None
+        self._has_started = True
+        self._is_confirmed = True
 
     def commit_offsets(self, commit: TransactionalCommit) -> None:
         """Adds offsets to the open transaction; `is_pending` tells when the coordinator has them.
@@ -336,7 +354,7 @@ class TransactionManager:
         if self._in_flight is not None:
             return None
         if self.state is _S.INITIALIZING:
-            return InitProducerId(self.identity)
+            return InitProducerId(self.identity, self.has_two_phases, self.has_two_phases)
         if self._must_describe:
             return DescribeTransaction()
         if self.state in _ACCEPTING and self._new_partitions:
@@ -347,7 +365,7 @@ class TransactionManager:
                 return AddOffsets(commit.group_id)
             return CommitOffsets(commit)
         if self._may_end and self._fences:
-            return InitProducerId(self.identity)
+            return InitProducerId(self.identity, self.has_two_phases)
         if self._may_end and self.state in _ENDING:
             return EndTransaction(self.state is _S.COMMITTING_TRANSACTION)
         return None
@@ -407,6 +425,7 @@ class TransactionManager:
             case InitProducerId():
                 assert result.producer is not None, "each response has it"
                 self.identity = result.producer
+                self.prepared = result.ongoing
                 self._needs_epoch_bump = False
                 self._completion.on_initialized()
                 if self._fences:  # the coordinator had no transaction

@@ -61,15 +61,21 @@ _FIRST_WITH_MEMBER: Final = 3
 #: The first version of InitProducerId with the current producer id and epoch (KIP-360).
 FIRST_WITH_EPOCH: Final = 3
 
+#: The version of InitProducerId with two-phase commit (KIP-939); it is unstable.
+_TWO_PHASE_VERSION: Final = 6
+
 
 class InitProducerId(NamedTuple):
     """Requests a producer id and an epoch, and fences other producers with the transactional id.
 
     `current` is the producer id and epoch that the coordinator bumps (KIP-360); NO_PRODUCER_ID for
-    a producer that has none.
+    a producer that has none. With `has_two_phases` transactions never time out, and with
+    `keeps_prepared` an ongoing transaction is not aborted (KIP-939).
     """
 
     current: ProducerIdAndEpoch
+    has_two_phases: bool = False
+    keeps_prepared: bool = False
 
 
 class AddPartitions(NamedTuple):
@@ -114,12 +120,14 @@ class TransactionResult(NamedTuple):
     """The result of a request without an error at its top level.
 
     `producer` is the producer id and epoch in the response, None if it has none. `errors` has the
-    failed partitions, and `state` is the state of the transaction, empty if it has none.
+    failed partitions, and `state` is the state of the transaction, empty if it has none. `ongoing`
+    is the transaction that InitProducerId has kept, None if there is none.
     """
 
     producer: ProducerIdAndEpoch | None = None
     errors: Mapping[TopicPartition, BrokerResponseError] = {}
     state: str = ""
+    ongoing: ProducerIdAndEpoch | None = None
 
 
 _APIS: Final[Mapping[type[Any], tuple[TransactionApi, type[Request[Any]]]]] = {
@@ -156,6 +164,8 @@ def message_class_of(request: TransactionRequest) -> type[Request[Any]]:
 
 def highest_version(request: TransactionRequest, transaction_version: int) -> int:
     """Returns the highest version of the API that a client of `transaction_version` may send."""
+    if isinstance(request, InitProducerId) and request.has_two_phases:
+        return _TWO_PHASE_VERSION
     return _HIGHEST[type(request)][transaction_version >= EPOCH_BUMP_VERSION]
 
 
@@ -169,10 +179,16 @@ def message_of(
     """Returns the message of a request in `version`.
 
     `timeout_ms` is the transaction timeout, and `producer` the present producer id and epoch.
-    Raises UnsupportedVersionError for offsets of a member if `version` has no member.
+    Raises UnsupportedVersionError for offsets of a member if `version` has no member, and for
+    two-phase commit if `version` lacks it.
     """
     match request:
-        case InitProducerId(current):
+        case InitProducerId(current, has_two_phases, keeps_prepared):
+            if has_two_phases and version < _TWO_PHASE_VERSION:
+                raise UnsupportedVersionError(
+                    "the broker does not support two-phase commit: it needs InitProducerId v6, "
+                    "which brokers have with unstable.api.versions.enable (KIP-939)"
+                )
             if version < FIRST_WITH_EPOCH:
                 current = NO_PRODUCER_ID
             return InitProducerIdRequest(
@@ -180,6 +196,8 @@ def message_of(
                 transaction_timeout_ms=timeout_ms,
                 producer_id=current.producer_id,
                 producer_epoch=current.producer_epoch,
+                enable_2pc=has_two_phases,
+                keep_prepared_txn=keeps_prepared,
             )
         case AddPartitions(partitions):
             by_topic: dict[str, list[int]] = {}
@@ -260,8 +278,12 @@ def result_of(request: TransactionRequest, response: Response) -> TransactionRes
     match response:
         case InitProducerIdResponse():
             raise_for_code(response.error_code, what)
+            ongoing = ProducerIdAndEpoch(
+                response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch
+            )
             return TransactionResult(
-                ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+                ProducerIdAndEpoch(response.producer_id, response.producer_epoch),
+                ongoing=None if ongoing.producer_id < 0 else ongoing,
             )
         case EndTxnResponse():
             raise_for_code(response.error_code, what)
