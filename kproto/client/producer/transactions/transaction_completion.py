@@ -2,7 +2,7 @@
 
 After EndTxn the coordinator writes the markers of the transaction. Until it has written them, it
 adds no partition to the next transaction, and returns CONCURRENT_TRANSACTIONS. In version 1 the
-producer gets this error, and retries after `concurrent_backoff_s`. In version 2 (KIP-890) the
+producer gets this error, and retries after `completion_backoff_s`. In version 2 (KIP-890) the
 leader of the partition gets it, and retries after `add.partitions.to.txn.retry.backoff.ms`, 20 ms,
 though the markers of most transactions take one or two. So before its first write the producer
 requests the state of the transaction by DescribeTransactions, which changes nothing, and needs no
@@ -14,13 +14,18 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["IN_COMPLETION", "TransactionCompletion", "concurrent_backoff_s"]
+__all__ = [
+    "IN_COMPLETION",
+    "TransactionCompletion",
+    "completion_backoff_s",
+    "concurrent_backoff_s",
+]
 
 #: The states in which the coordinator writes the markers of a transaction.
 IN_COMPLETION: Final = frozenset({"PrepareCommit", "PrepareAbort"})
 
-#: The number of requests of the state that are repeated at once: a response often takes as long as
-#: the markers.
+#: The number of requests that are sent without a backoff: a response often takes as long as the
+#: markers.
 _IMMEDIATE: Final = 4
 
 #: The first backoff in seconds; it doubles up to `_MAX_BACKOFF_S`, that of the Java client.
@@ -34,6 +39,11 @@ _WINDOW_S: Final = 0.02
 def concurrent_backoff_s(attempt: int) -> float:
     """Returns the backoff in seconds after CONCURRENT_TRANSACTIONS; `attempt` counts from 1."""
     return min(_BACKOFF_S * 2.0 ** min(attempt - 1, 30), _MAX_BACKOFF_S)
+
+
+def completion_backoff_s(attempt: int) -> float:
+    """Returns the backoff in seconds of requests before the first write, the first ones without."""
+    return concurrent_backoff_s(attempt + 1 - _IMMEDIATE) if attempt >= _IMMEDIATE else 0.0
 
 
 class TransactionCompletion:
@@ -74,8 +84,7 @@ class TransactionCompletion:
     def on_state(self, state: str, now: float) -> None:
         """Processes the state in a response: requests it again, or permits the next write."""
         self._requests += 1
-        delayed = self._requests + 1 - _IMMEDIATE
-        self.not_before = now + (concurrent_backoff_s(delayed) if delayed > 0 else 0)
+        self.not_before = now + completion_backoff_s(self._requests)
         self._is_pending = state in IN_COMPLETION and self.not_before < self._ends_at
 
     def on_error(self, *, is_permanent: bool) -> None:

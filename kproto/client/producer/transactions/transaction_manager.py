@@ -29,7 +29,11 @@ from ..errors import (
     TransactionError,
 )
 from ..producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
-from .transaction_completion import TransactionCompletion, concurrent_backoff_s
+from .transaction_completion import (
+    TransactionCompletion,
+    completion_backoff_s,
+    concurrent_backoff_s,
+)
 from .transaction_errors import ErrorAction, TransactionApi, action_of
 from .transaction_requests import (
     EPOCH_BUMP_VERSION,
@@ -469,7 +473,9 @@ class TransactionManager:
             self._attempts.limit_to(now + self._settings.metadata_wait_ms / 1000)
         if action in _RETRIES and self._attempts.failed(error, now):
             if action is ErrorAction.RETRY_SOON:
-                self._attempts.shorten_backoff(now + concurrent_backoff_s(self._attempts.count))
+                is_first = isinstance(request, AddPartitions | AddOffsets)
+                backoff_s = completion_backoff_s if is_first else concurrent_backoff_s
+                self._attempts.shorten_backoff(now + backoff_s(self._attempts.count))
             self.must_find_coordinator = action is ErrorAction.FIND_COORDINATOR
             if isinstance(request, AddPartitions):
                 self._new_partitions.update(dict.fromkeys(request.partitions))

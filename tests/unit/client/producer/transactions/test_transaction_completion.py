@@ -76,6 +76,17 @@ def test_the_state_is_requested_at_growing_intervals_for_20_ms_at_most() -> None
     assert not driven.manager.needs_partition(TP, driven.now)
 
 
+def test_partitions_are_added_again_at_growing_intervals_in_version_1() -> None:
+    driven = Driven().begun()
+    began, times = driven.now, list[float]()
+    driven.manager.add_partitions([TP])
+    for _ in range(10):
+        driven.send(AddPartitions((TP,)))
+        times.append(driven.now - began)
+        driven.answer(p0="CONCURRENT_TRANSACTIONS")
+    assert times == pytest.approx([0, 0, 0, 0, 0.001, 0.003, 0.007, 0.015, 0.031, 0.051])
+
+
 def test_a_late_batch_is_sent_without_a_request_of_the_state() -> None:
     driven = second_transaction()
     assert driven.manager.needs_partition(TP, driven.now + 0.019)
