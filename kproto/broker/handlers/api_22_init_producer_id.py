@@ -18,6 +18,8 @@ A producer with two-phase commit gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED unle
 transaction.two.phase.commit.enable. With keepPreparedTxn the ongoing transaction is not aborted;
 the response has its producer id and epoch. Without the setting, keepPreparedTxn gets
 UNSUPPORTED_VERSION, as from each broker of Kafka 4.4.0.
+
+Left out: nothing.
 """
 
 from __future__ import annotations

@@ -168,6 +168,7 @@ class ProducerTransactions:
             if prepared is None:
                 return None
             manager.resume(self._view.clock.monotonic())
+            self._is_prepared = True
             self._accumulator.producer_state.begin_transaction(manager.identity)
             if prepared == state:
                 await self.commit(transaction, lambda: None)
@@ -238,20 +239,22 @@ class ProducerTransactions:
         Raises TransactionAbortedError, after an abort, if a record or a commit of offsets has
         failed, or if the producer was closed. If the call is cancelled before EndTxn is sent, the
         transaction is aborted. After that the call waits for the end, within `cancelled_close_ms`
-        and `error_flush_ms`.
+        and `error_flush_ms`. A prepared transaction has nothing to wait for before EndTxn: so a
+        cancellation does not abort it after its database has committed.
         """
         self._raise_if_closed(transaction)
         manager = self._manager
         try:
             if manager.state is _S.IN_TRANSACTION:
                 manager.begin_commit()
-                await self._flush()
-                await self._driver.wait_until(
-                    lambda: (
-                        manager.state is not _S.COMMITTING_TRANSACTION
-                        or not (manager.is_adding or transaction in self._awaiting_offsets)
+                if not self._is_prepared:
+                    await self._flush()
+                    await self._driver.wait_until(
+                        lambda: (
+                            manager.state is not _S.COMMITTING_TRANSACTION
+                            or not (manager.is_adding or transaction in self._awaiting_offsets)
+                        )
                     )
-                )
             if manager.state is _S.COMMITTING_TRANSACTION:
                 manager.end()
                 await self._until_committed()

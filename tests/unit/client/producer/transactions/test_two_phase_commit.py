@@ -18,9 +18,10 @@ from kproto import (
     ProducerFencedError,
     TransactionAbortedError,
 )
-from kproto.broker import BrokerSettings
+from kproto.broker import Broker, BrokerSettings, Cluster
 from kproto.broker.faults import CutFrame, ErrorCode
 from kproto.messages import EndTxnRequest, InitProducerIdRequest, ProduceRequest
+from tests.support.suspensions import CancelAt, points
 from tests.unit.client.producer.transactions.transactional import (
     ID,
     QUICK,
@@ -219,3 +220,47 @@ async def test_settings_without_what_two_phase_commit_needs_are_refused() -> Non
 def test_text_that_is_no_prepared_transaction_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="producer_id:epoch"):
         PreparedTransactionState.parse(text)
+
+
+# --- Cancelled calls: the database has committed, so the transaction must not be aborted ---
+
+
+async def committed_in_the_end(broker: Broker | Cluster, client: Client, state: str) -> bool:
+    """Completes the transaction if it is still open; returns True if it is committed."""
+    async with Client(broker.bootstrap, SETTINGS) as other, producer_of(other) as successor:
+        await successor.complete_transaction(PreparedTransactionState.parse(state))
+        return await committed(client) == [b"1"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_cancelled_completion_does_not_abort(late: bool) -> None:
+    async def play(cancel: CancelAt) -> None:
+        async with (
+            two_phase_scene(2) as (broker, client),
+            stopped_program(broker.bootstrap, b"1") as state,
+        ):
+            producer = producer_of(client)
+            try:
+                await cancel.run(
+                    producer.complete_transaction(PreparedTransactionState.parse(state))
+                )
+            finally:
+                await producer.close()
+            assert await committed_in_the_end(broker, client, state)
+
+    assert points(play, late=late) > 1
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_cancelled_end_of_a_prepared_block_does_not_abort(late: bool) -> None:
+    async def play(cancel: CancelAt) -> None:
+        async with two_phase_scene(2) as (broker, client), producer_of(client) as producer:
+            transaction = producer.transaction()
+            await transaction.__aenter__()
+            await producer.enqueue("t", b"1")
+            state = str(await transaction.prepare())
+            await cancel.run(transaction.__aexit__(None, None, None))
+            await producer.close()
+            assert await committed_in_the_end(broker, client, state)
+
+    assert points(play, late=late) > 0
