@@ -26,6 +26,11 @@ class _PendingRevocation:
     was_listener_called: bool = False
     has_listener_returned: bool = False
 
+    @property
+    def is_committable(self) -> bool:
+        """True if the offsets of the partition can still be committed."""
+        return not (self.is_interrupted or self.is_excluded)
+
 
 class PendingRevocations:
     """Tracks partitions that are being revoked, and losses for which `on_lost` has not returned."""
@@ -45,11 +50,7 @@ class PendingRevocations:
 
     def committable(self) -> dict[TopicPartition, TopicPartitionState]:
         """Returns the partitions whose offsets can still be committed."""
-        return {
-            tp: its.state
-            for tp, its in self._pending.items()
-            if not its.is_interrupted and not its.is_excluded
-        }
+        return {tp: its.state for tp, its in self._pending.items() if its.is_committable}
 
     def state_of(self, tp: TopicPartition) -> TopicPartitionState | None:
         """Returns the state of a partition that is being revoked, if its offsets can be committed.
@@ -58,8 +59,7 @@ class PendingRevocations:
         after `exclude_from_commits`.
         """
         pending = self._pending.get(tp)
-        is_excluded = pending is None or pending.is_interrupted or pending.is_excluded
-        return None if is_excluded else self._pending[tp].state
+        return pending.state if pending is not None and pending.is_committable else None
 
     def exclude_from_commits(self) -> None:
         """Excludes the partitions that are being revoked now from commits.

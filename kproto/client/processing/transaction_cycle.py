@@ -1,8 +1,8 @@
 """`TransactionCycle`: decides when the transaction of `run` accepts records, and when it ends.
 
-Does no I/O: callers pass the time, in seconds of the client's clock. One transaction follows the
-other. Handlers run at any time, because their records are appended only after they have returned;
-only that append waits while a transaction ends.
+Does no I/O: callers pass the time, in seconds of the client's clock. Each transaction begins after
+the previous one has ended. Handlers run at any time, because their records are appended only after
+they have returned; only that append waits while a transaction ends.
 
 | phase | event | next phase |
 |---|---|---|

@@ -140,17 +140,23 @@ class ProducerTransactions:
             )
         self._check_current(transaction)
         self._is_prepared = True
-        await self._flush()
-        await self._driver.wait_until(
-            lambda: (
-                manager.state is not _S.IN_TRANSACTION
-                or not (manager.is_adding or transaction in self._awaiting_offsets)
-            )
-        )
+        await self._until_stored(transaction)
         self._check_not_ended(transaction)
         if manager.state is not _S.IN_TRANSACTION:
             raise manager.failure() from manager.cause
         return PreparedTransactionState(*manager.identity)
+
+    async def _until_stored(self, transaction: object) -> None:
+        """Waits until all records and offsets of a transaction are stored, or its state changes."""
+        manager = self._manager
+        state = manager.state
+        await self._flush()
+        await self._driver.wait_until(
+            lambda: (
+                manager.state is not state
+                or not (manager.is_adding or transaction in self._awaiting_offsets)
+            )
+        )
 
     async def complete(self, state: PreparedTransactionState | None) -> bool | None:
         """Ends the open transaction of an earlier producer; see `Producer.complete_transaction`."""
@@ -248,13 +254,7 @@ class ProducerTransactions:
             if manager.state is _S.IN_TRANSACTION:
                 manager.begin_commit()
                 if not self._is_prepared:
-                    await self._flush()
-                    await self._driver.wait_until(
-                        lambda: (
-                            manager.state is not _S.COMMITTING_TRANSACTION
-                            or not (manager.is_adding or transaction in self._awaiting_offsets)
-                        )
-                    )
+                    await self._until_stored(transaction)
             if manager.state is _S.COMMITTING_TRANSACTION:
                 manager.end()
                 await self._until_committed()
