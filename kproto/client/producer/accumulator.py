@@ -22,8 +22,8 @@ partition through every retry:
   after the other, under the sequences of their records.
 - Without idempotence at most one batch of a partition is in flight.
 - With a transaction, a batch that fails for good makes the transaction fail. Batches that were
-  never sent then fail, too; those that may have been sent are retried until they are acked or fail,
-  so that no copy of them arrives after the end of the transaction.
+  never sent then fail, too. Batches that may have been sent are retried until they are acked or
+  fail, so that no copy of a batch arrives after the end of the transaction.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class PartitionQueue:
     `sequence` is the producer id, epoch and next sequence number of the partition.
     `has_append_time` is True if the last ack had a log append time; acks of batches that an earlier
     attempt may have stored are ignored. The leader in the metadata is used only if the metadata is
-    newer than `leader_stale_since`, in seconds of the clock. `planned_at` is the time at which the
-    next plan looks at the queue again; infinity if only an event makes it look.
+    newer than `leader_stale_since`, in seconds of the clock. `planned_at` is the time of the timer
+    that makes a plan look at the queue again; infinity if no timer is set.
     """
 
     __slots__ = (
@@ -117,7 +117,10 @@ class PartitionQueue:
 
     @property
     def needs_producer_id(self) -> bool:
-        """True if the next pending batch, which must exist, needs a sequence and a producer id."""
+        """True if the next pending batch needs a sequence and a producer id.
+
+        Use it only if a batch is pending.
+        """
         return self.sequence.identity is None and not self.pending[0].has_sequence
 
     def next_at(self, max_in_flight: int) -> float:
@@ -193,7 +196,7 @@ def _may_be_stored(error: KprotoError) -> bool:
 
 
 class SendPlan(NamedTuple):
-    """The next requests. `requests` has, by node, the queues whose next batch is sent.
+    """The next requests: `requests` maps each node to the queues whose next batch it gets.
 
     `unknown_leaders` are queues without a known leader. `needs_producer_id` is True if
     InitProducerId must be sent. The next plan is due at `next_at`, and the oldest batch expires at
@@ -476,9 +479,10 @@ class RecordAccumulator:
     ) -> None:
         """Completes a batch that the broker has stored; `base_offset` is -1 if it is unknown.
 
-        `log_append_time` is that of the response. For a duplicate, the broker responds with the
-        largest timestamp of the stored batch, even if the topic uses create time. The responses to
-        other batches show whether the topic uses log append time.
+        `log_append_time` is the log append time in the response; -1 if the topic uses create time.
+        For a duplicate, however, the broker always responds with the largest timestamp of the
+        stored batch. So only the responses to other batches show whether the topic uses log append
+        time.
         """
         queue = self._take_in_flight(batch)
         if not batch.maybe_stored:
@@ -506,9 +510,9 @@ class RecordAccumulator:
         """Retries or splits a batch that failed with `error`, or fails its records.
 
         Ignores a batch that has expired while it was in flight. If metadata already has the new
-        leader of the partition (`moved`), the retry skips the backoff (KIP-951). `invalid` has the
-        errors of single records by their position in the batch, if the broker refused the batch
-        because of them.
+        leader of the partition (`moved`), the retry skips the backoff (KIP-951). If the broker
+        refused the batch because of single records, `invalid` maps the positions of these records
+        to their errors.
         """
         queue = self._take_in_flight(batch)
         if batch.future.done():  # it expired while it was in flight
@@ -614,9 +618,10 @@ class RecordAccumulator:
             self._update_active_queues(queue)
 
     def fail_incomplete(self, error: KprotoError) -> None:
-        """Fails all incomplete batches with `error`; those in flight stay so until their response.
+        """Fails all incomplete batches with `error`.
 
-        Unlike after `abort`, further batches of a partition wait for these responses.
+        Unlike after `abort`, a failed batch still counts as in flight until its response arrives,
+        and later batches of its partition wait for the response.
         """
         for queue in list(self.active_queues.values()):
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):

@@ -19,11 +19,11 @@ __all__ = ["Acks"]
 class Acks(Sequence[Ack]):
     """A sequence of `Ack`, in the order of the records.
 
-    The sequence equals a list of the same acks. Copying or pickling the sequence gives a list. It
-    stores runs: consecutive records in one batch. Run `i` has the records from index `_starts[i]`
-    up to `_starts[i + 1]`, exclusive. `_runs[i]` is the batch, and the position of the run's first
-    record in the batch. Chunks that were appended by partition have an order of their own: their
-    runs follow that order.
+    The sequence equals a list of the same acks. Copying or pickling the sequence gives a list.
+    `Acks` stores runs: consecutive records in one batch. Run `i` has the records from index
+    `_starts[i]` up to `_starts[i + 1]`, exclusive. `_runs[i]` is the batch, and the position of the
+    run's first record in the batch. If a chunk was appended by partition, its runs are in the order
+    of the appends, which `add_order` sets.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as that of a list; mypy refuses this idiom
@@ -46,8 +46,8 @@ class Acks(Sequence[Ack]):
     def add_run(self, start: int, batch: ProducerBatch, position: int) -> None:
         """Adds a run of records: record `start`, and those after it.
 
-        Record `start` is at `position` in `batch`, and the next ones follow it there. The run ends
-        where the next run starts, or at the count that `set_count` sets.
+        Record `start` is at `position` in `batch`; the other records of the run follow it in
+        `batch`. The run ends where the next run starts, or at the count that `set_count` sets.
         """
         if batch is not self._last or start - position != self._offset:
             self._starts.append(start)
@@ -56,10 +56,11 @@ class Acks(Sequence[Ack]):
             self._offset = start - position
 
     def add_order(self, start: int, order: Sequence[int]) -> None:
-        """Records that a chunk of records was appended in another order.
+        """Stores the order of the appends of a chunk, which differs from the order of its records.
 
         `start` is the index of the first record of the chunk, and `order` has the indexes in the
-        chunk in the order of the appends. Runs of the chunk count in the order of the appends.
+        chunk in the order of the appends. For a run of the chunk, `start` in `add_run` counts in
+        the order of the appends.
         """
         self._chunk_starts.append(start)
         self._orders.append(array("I", order))

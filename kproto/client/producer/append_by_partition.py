@@ -36,9 +36,9 @@ def chunk_by_partition(
 ) -> ChunkByPartition | None:
     """Returns the records of `chunk` by partition; None if they must be appended one by one.
 
-    This is so if they may have more than `room` bytes, or if an element needs validation: one with
-    another type, a partition or a timestamp of its own, without a key or a value, or with invalid
-    headers.
+    Returns None if the records may have more than `room` bytes, or if an element needs validation:
+    an element with another type, with a partition or a timestamp of its own, without a key or a
+    value, or with invalid headers.
     """
     partitions_of_keys = partitioner.partitions_of_keys
     if partitions_of_keys is None or set(map(type, chunk)) != _PLAIN:
@@ -96,7 +96,7 @@ class ChunkByPartition:
         self._remaining: Iterator[tuple[int, list[int]]] = iter(indexes.items())
 
     def begin(self, acks: Acks) -> None:
-        """Adds the order in which the records are appended to `acks`."""
+        """Stores in `acks` the order in which `append_next` appends the records."""
         acks.add_order(len(acks), list(chain.from_iterable(self._indexes.values())))
 
     def append_next(

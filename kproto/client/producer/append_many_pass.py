@@ -33,7 +33,7 @@ _PER_RECORD: Final = -2
 class AppendEndReason(Enum):
     """The reason why a pass of `append_to_open_batches` ended.
 
-    A pass that ends at an element for the slow path has no such reason.
+    If a pass ends at an element for the slow path, it returns that element instead.
     """
 
     TIME_OVER = "the time of the pass is over: the call yields to the event loop"
@@ -62,7 +62,7 @@ def append_to_open_batches(
     timing: AppendPassClock,
     acks: Acks,
 ) -> Any:
-    """Appends records to open batches. Adds each record's batch, and its index in it, to `acks`.
+    """Appends records to open batches, and adds their batches and positions to `acks`.
 
     Returns the reason why the pass has ended: an `AppendEndReason`, or the element that was not
     appended. If a user's partitioner has already chosen the partition of this element, returns a

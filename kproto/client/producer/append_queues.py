@@ -39,7 +39,7 @@ class AppendQueues:
             self.evict(KprotoError("the producer was closed before the record was appended"))
 
     def evict(self, error: KprotoError) -> None:
-        """Makes all calls that wait now raise `error`; later calls may wait."""
+        """Makes all calls that are waiting now raise `error`. Later calls may wait again."""
         for ticket in self.tickets():
             ticket.evict(error)
 

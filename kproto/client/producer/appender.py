@@ -92,11 +92,11 @@ class RecordAppender:
     ) -> tuple[ProducerBatch, int]:
         """Appends a record to the accumulator; returns its batch, and its index in the batch.
 
-        A record that `is_single` is sent at once if `Sender.send_immediately` can. `is_intercepted`
-        is True if `Hooks.on_send` has returned the record. The call waits for earlier calls for the
-        topic, for metadata of the topic and of the record's partition, and for memory. Raises
-        DeliveryError if a wait fails, EncodeError for an invalid record, and ConfigurationError
-        once the producer is closed.
+        If `is_single` is True, `Sender.send_immediately` sends the record at once if possible.
+        `is_intercepted` is True if `Hooks.on_send` has returned the record. The call waits for
+        earlier calls for the topic, for metadata of the topic and of the record's partition, and
+        for memory. Raises DeliveryError if a wait fails, EncodeError for an invalid record, and
+        ConfigurationError once the producer is closed.
         """
         if self._calls.intercepts and not is_intercepted:
             return await self._append_intercepted(topic, record, is_single=is_single)
@@ -195,9 +195,9 @@ class RecordAppender:
         held = HeldBatches(self._accumulator, is_active=every > 1)
 
         def unappended() -> list[ProducerRecord]:
-            """Returns the records that were not appended.
+            """Returns `record`, which was not appended, and the unread elements of `values`.
 
-            These are `record`, and if `values` is a collection its unread elements.
+            If `values` is an iterator, returns only `record`.
             """
             others: Iterable[Any] = ()
             if isinstance(values, Collection):
@@ -379,8 +379,9 @@ class RecordAppender:
     async def ensure_metadata(self, topic: str, started_at: float | None = None) -> TopicInfo:
         """Returns the metadata of a topic; requests it if it is not current.
 
-        Raises the error of a topic that does not exist, and other KprotoError after
-        `delivery_timeout_ms`, which count from `started_at`, in seconds of the clock.
+        Raises the error of a topic that does not exist. Retries after other errors, and raises
+        KprotoError once `delivery_timeout_ms` have passed since `started_at`, which is in seconds
+        of the clock and by default now.
         """
         view = self._view
         if view.has_current_metadata(topic):

@@ -35,8 +35,8 @@ class Ack(NamedTuple):
     the transaction is aborted.
 
     `offset` is -1 with acks=0, and if the batch was a duplicate and the broker did not send its
-    offset. `timestamp` is in ms: the broker's if the topic has log append time, otherwise the
-    record's; -1 for brokers before Kafka 0.10.
+    offset. `timestamp` is in ms: the log append time if the topic uses it, otherwise the timestamp
+    of the record; -1 for brokers before Kafka 0.10.
     """
 
     topic: str
@@ -48,9 +48,9 @@ class Ack(NamedTuple):
 class LateReads:
     """Corrects the number of dropped records, because a caller may still read a dropped delivery.
 
-    The producer drops the deliveries of a failed batch to free memory; those before position `end`
-    are dropped. `dropped` counts, by topic, the records whose failure no caller has read. If a
-    caller reads the failure of a dropped delivery later, the records of the delivery are
+    The producer drops deliveries of a failed batch to free memory: all deliveries before position
+    `end` are dropped. `dropped` counts, by topic, the records whose failure no caller has read. If
+    a caller reads the failure of a dropped delivery later, the records of the delivery are
     subtracted.
     """
 
@@ -81,8 +81,8 @@ class ProducerBatch:
     `data` is the encoded batch. While the batch `has_sequence`, every attempt sends the same bytes,
     with the same `identity` (producer id and epoch) and base `sequence`: the broker detects
     duplicates by `identity` and `sequence`. `send_index` numbers the batches of a partition in the
-    order of their first attempts; -1 before that. A batch that was too large for the broker has
-    `parts`, which are sent instead.
+    order of their first attempts; it is -1 before the first attempt. A batch that was too large for
+    the broker has `parts`, which are sent instead.
     """
 
     __slots__ = (

@@ -24,7 +24,7 @@ class _Delivery(Protocol):
 
 
 class _Callback(NamedTuple):
-    """Calls `function` with `delivery` in `context`; `number` counts the added callbacks."""
+    """Calls `function` with `delivery` in `context`; callbacks run in the order of `number`."""
 
     number: int
     function: Callable[[Any], object]

@@ -111,7 +111,7 @@ class UnauthenticatedDeliveryError(DeliveryError, AuthenticationError):
 class TransactionError(KprotoError):
     """A transaction of the producer with `transactional_id` has failed.
 
-    `cause` is the error that made it fail, None if there is none.
+    `cause` is the error that made the transaction fail, None if there is none.
     """
 
     def __init__(

@@ -37,9 +37,10 @@ _MIN_RELEASE_COUNT: Final = 16
 class _FailedBatch:
     """A failed batch, and its deliveries that no caller has awaited.
 
-    `size_in_bytes` is the encoded size of the batch, without the records that were dropped. The
-    records of `send_batch` have one delivery, so they are dropped together. `largest_in_bytes` is
-    the size of a batch that has only the largest of these records, 0 before `find_largest`.
+    `size_in_bytes` is the encoded size of the batch, without the records that were dropped.
+    `largest_in_bytes` is the size of a batch that has only the largest record of this batch; 0
+    before `find_largest`. The records of `send_batch` have one delivery, so they are dropped
+    together, and count as one record.
     """
 
     __slots__ = (
@@ -103,9 +104,10 @@ class _FailedBatch:
         """Drops the oldest deliveries of the batch, until its size is `excess` bytes smaller.
 
         Drops all deliveries if the batch has at most `excess` bytes, or has the records of a single
-        call. Returns the positions of the failed records whose delivery no caller has awaited. The
-        caller adds them to `counts`, the numbers of dropped records by topic. If a caller reads the
-        failure of such a record later, the record is subtracted again.
+        call. Returns the positions of the failed records whose delivery was dropped before a caller
+        has awaited it. The caller of `drop` must add their number to `counts`, the number of
+        dropped records by topic. When the failure of such a record is read later, the record is
+        subtracted again.
         """
         content = self.batch.content
         late_reads = self.batch.late_reads
@@ -154,9 +156,9 @@ class FailedDeliveries:
     be exceeded by one record, the largest that is kept: with equal limits all buffered records can
     be kept. With a limit of 0, all records are dropped.
 
-    `dropped` has the number of dropped records by topic, without those whose failure a caller has
-    read since. One WARNING reports the first drop of a delivery without callbacks; the next one
-    follows only after a `take`. The content of a batch remains in memory until its last
+    `dropped` has the number of dropped records by topic, except records whose failure a caller has
+    read since the drop. A WARNING reports the first drop of a delivery without callbacks; the next
+    WARNING can follow only after a `take`. The content of a batch remains in memory until its last
     delivery is dropped, so the memory may exceed the limit by one batch.
 
     With `call_soon`, a delivery is dropped after `SETTLE_ITERATIONS` iterations of the event loop
@@ -293,7 +295,8 @@ class FailedDeliveries:
     def _add_largest(self, batch: _FailedBatch) -> None:
         """Adds the latest batch to `_with_largest`, which finds the largest record that is kept.
 
-        Removes the earlier batches there whose largest record is not larger than that of `batch`.
+        Removes from `_with_largest` the earlier batches whose largest record is not larger than the
+        largest record of `batch`.
         """
         largest = self._with_largest
         while largest and largest[-1].largest_in_bytes <= batch.largest_in_bytes:

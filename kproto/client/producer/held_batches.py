@@ -36,7 +36,7 @@ class HeldBatches:
             self._batches.append(batch)
 
     def release_if_large(self, buffer_bytes: int) -> None:
-        """Releases the batches if more than half of the buffer is used, so that it gets empty."""
+        """Releases the batches if more than half of the buffer is used, so that they are sent."""
         if self._accumulator.buffered > buffer_bytes // 2:
             self.release()
 

@@ -86,8 +86,8 @@ def _hashes(keys: Sequence[bytes], length: int) -> list[int]:
 def _lane_constants(count: int, stride: int, length: int) -> tuple[int, int, int, int, int, int]:
     """Returns constants for `count` lanes of `stride` bytes, each with its value in every lane.
 
-    These are the mask of 32 bits, those of the bits that remain after shifts by 24, 13 and 15, that
-    of the last 1 to 3 bytes of a key, and the start value of the hash.
+    Returns five masks and the start value of the hash. The masks select 32 bits, the bits that
+    remain after shifts by 24, 13 and 15, and the last 1 to 3 bytes of a key.
     """
     ones = int.from_bytes((b"\x01" + bytes(stride - 1)) * count, "little")
     tail = (1 << 8 * (length & 3)) - 1

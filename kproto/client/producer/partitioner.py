@@ -2,8 +2,8 @@
 
 By default it chooses as Kafka's Java client does (`murmur2_random`). The other named partitioners
 are those of librdkafka. Records without a key go to one partition until a batch of the topic is
-full or is sent (KIP-480), unless the partitioner says otherwise. They go only to partitions that
-have a leader, if there are any.
+full or is sent (KIP-480), unless the partitioner says otherwise. Records without a key go only to
+partitions that have a leader, if there are such partitions.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class TopicPartitioner(NamedTuple):
     """Chooses partitions of a topic.
 
     `info` is the metadata of the topic. `partition_of` returns the partition for the key of a
-    record, which may be None. It raises EncodeError if the user's partitioner fails. If
+    record, which may be None. `partition_of` raises EncodeError if the user's partitioner fails. If
     `is_per_record` is True, the key does not determine the partition, so each record needs its own
     call of `partition_of`. `partitions_of_keys` returns the partitions of many keys; None if the
     partitioner has no such function.
@@ -187,7 +187,8 @@ def _user_function(
 ) -> Callable[[bytes | None], int]:
     """Returns a function that calls the user's `function` for keys of one topic.
 
-    It raises EncodeError if `function` raises an exception or returns no partition of the topic.
+    The returned function raises EncodeError if `function` raises an exception or returns no
+    partition of the topic.
     """
     everything, available = tuple(partitions), tuple(with_leader)
 

@@ -51,7 +51,7 @@ class Producer:
     """Sends records, and waits for their acks by all in-sync replicas, or as `acks` says.
 
     `Client.producer` creates it; `settings` are its settings. Raises ConfigurationError for a
-    setting that contradicts those of its client, or that its brokers do not support.
+    setting that contradicts a setting of the client, or that the brokers do not support.
     """
 
     def __init__(
@@ -187,10 +187,11 @@ class Producer:
     def transaction(self) -> Transaction:
         """Returns a transaction, to be used with `async with`; see `Transaction`.
 
-        The producer needs a `transactional_id`, and has one transaction at a time. The first
-        transaction, or before it the block of the producer, requests the producer id, which fences
-        an earlier producer with the transactional id and aborts its open transaction. Raises
-        ConfigurationError for a producer without a transactional id.
+        The producer needs a `transactional_id`, and has one transaction at a time. The `async with`
+        block of the producer requests the producer id when it begins; without this block, the first
+        transaction does so. The request fences an earlier producer with the transactional id and
+        aborts the open transaction of that producer. Raises ConfigurationError for a producer
+        without a transactional id.
         """
         if self._transactions is None:
             raise ConfigurationError(
@@ -201,16 +202,16 @@ class Producer:
 
     @property
     def prepared_transaction(self) -> PreparedTransactionState | None:
-        """The open transaction of an earlier producer, with `two_phase_commit`; None if none."""
+        """The open transaction of an earlier producer; always None without `two_phase_commit`."""
         return None if self._transactions is None else self._transactions.prepared
 
     async def complete_transaction(self, state: PreparedTransactionState | None) -> bool | None:
         """Ends the open transaction of an earlier producer with the transactional id (KIP-939).
 
-        Commits the transaction if `Transaction.prepare` has returned `state` for it, and else
-        aborts it. Returns True if it is committed, False if it is aborted, and None if it had ended
-        already. Raises the errors of the end of a transaction, and ConfigurationError for a
-        producer without `two_phase_commit`.
+        Commits the transaction if `Transaction.prepare` has returned `state` for it; otherwise
+        aborts the transaction. Returns True if it is committed, False if it is aborted, and None if
+        it had ended already. Raises the errors of the end of a transaction, and ConfigurationError
+        for a producer without `two_phase_commit`.
         """
         if self._transactions is None or not self.settings.two_phase_commit:
             raise ConfigurationError("the producer has no two-phase commit: set two_phase_commit")
@@ -289,9 +290,9 @@ class Producer:
         self._raise_unretrieved()
 
     async def _close_by(self, ends_at: float | None) -> None:
-        """Sends all records until `ends_at`, in seconds of the clock.
+        """Sends records until `ends_at`, in seconds of the clock.
 
-        Records that remain then fail.
+        Records that are not acked at `ends_at` fail.
         """
         try:
             await self._close_transactions(ends_at)
@@ -317,7 +318,7 @@ class Producer:
             raise
 
     async def _send_rest(self, timeout_ms: int) -> None:
-        """Sends records for `timeout_ms`.
+        """Sends the remaining records for at most `timeout_ms`.
 
         Logs the records that failed, because no call raises them.
         """
@@ -332,7 +333,7 @@ class Producer:
             self._report_undelivered(self._unretrieved())
 
     async def _close_transactions(self, ends_at: float | None) -> None:
-        """Aborts an open transaction until `ends_at`, in seconds of the clock."""
+        """Aborts an open transaction; waits at most until `ends_at`, in seconds of the clock."""
         if self._transactions is not None:
             await self._within_timeout(self._left_ms(ends_at), self._transactions.close())
             await self._transactions.stop()
@@ -605,8 +606,8 @@ class Producer:
 
         Raises EncodeError for a batch without records, an invalid timestamp, or a partition that
         the topic does not have. Raises ConfigurationError if a hook needs each record, for brokers
-        before 0.11, and once the producer is closed. If it cannot append the batch, it raises the
-        cause, such as RequestTimeoutError, and no DeliveryError.
+        before 0.11, and once the producer is closed. If the batch cannot be appended, raises the
+        cause, such as RequestTimeoutError, instead of DeliveryError.
         """
         batch = await self._appender.append_encoded(topic, partition, records)
         delivery = BatchDelivery(batch)

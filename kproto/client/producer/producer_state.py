@@ -9,7 +9,7 @@ these rules no record is stored twice, and the records of a partition are stored
 | the first batch under an id and epoch | it is sent alone, with sequence 0, until it is acked | – |
 | a batch is acked | up to `max_in_flight` batches may be in flight | – |
 | a batch fails for good | later batches restart at 0 under the next epoch | – |
-| … and no epoch of the id is usable | later batches wait for another id | InitProducerId is sent |
+| a batch fails, and its id is unusable | later batches wait for a new id | InitProducerId is sent |
 
 Each partition bumps its own epoch, because brokers keep the epoch by partition.
 

@@ -78,8 +78,9 @@ class ProducerTransactions:
     async def initialize(self) -> None:
         """Requests a producer id, unless the producer is ready, and so fences other producers.
 
-        Raises FatalTransactionError, and for errors that may pass, such as missing rights, the
-        error of the request; then a later call requests the producer id again.
+        Raises FatalTransactionError if the producer cannot continue. After an error that may pass,
+        such as missing rights, raises the error of the request; a later call sends the request
+        again.
         """
         manager = self._manager
         self._check_not_closed()
@@ -240,13 +241,14 @@ class ProducerTransactions:
     # Ending
 
     async def commit(self, transaction: object, on_committed: Callable[[], None]) -> None:
-        """Commits a transaction, and calls `on_committed`, also if the call is cancelled meanwhile.
+        """Commits a transaction, and calls `on_committed`, even if `commit` is cancelled meanwhile.
 
         Raises TransactionAbortedError, after an abort, if a record or a commit of offsets has
         failed, or if the producer was closed. If the call is cancelled before EndTxn is sent, the
-        transaction is aborted. After that the call waits for the end, within `cancelled_close_ms`
-        and `error_flush_ms`. A prepared transaction has nothing to wait for before EndTxn: so a
-        cancellation does not abort it after its database has committed.
+        transaction is aborted. If it is cancelled later, it waits for the end of the transaction,
+        within `cancelled_close_ms` and `error_flush_ms`. The commit of a prepared transaction sends
+        EndTxn without a wait, so a cancellation cannot abort the transaction after its database has
+        committed.
         """
         self._raise_if_closed(transaction)
         manager = self._manager
@@ -287,7 +289,7 @@ class ProducerTransactions:
     async def _until_committed(self) -> None:
         """Waits until EndTxn has a result, for a limited time if the call is cancelled.
 
-        Only after a cancellation a second task waits, because it costs time for each transaction.
+        Starts a task for the wait only after a cancellation: a task per transaction costs time.
         """
         try:
             await self._until_ended()

@@ -59,7 +59,7 @@ class RunProducer:
     async def append(
         self, topic: str, record: ProducerRecord, on_failed: Callable[[KprotoError, bool], object]
     ) -> Awaitable[Ack]:
-        """Appends a record; if it fails, calls `on_failed` with its error and `is_refusal`."""
+        """Appends a record; if the record fails, calls `on_failed(error, is_refusal(error))`."""
         delivery = await self._producer.enqueue(
             topic,
             record.value,

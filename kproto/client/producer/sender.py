@@ -274,9 +274,10 @@ class Sender:
     def send_immediately(self, batch: ProducerBatch) -> bool:
         """Sends a batch at once, and returns True, if its leader has no request in flight.
 
-        Otherwise returns False, and the next plan sends the batch. Also returns False if another
-        batch of the partition precedes this batch, if the batch must linger, if its leader is
-        unknown, if it needs a producer id that is missing, or if a plan is scheduled already.
+        If the leader has a request in flight, returns False, and the next plan sends the batch.
+        Also returns False if another batch of the partition precedes this batch, if the batch must
+        linger, if its leader is unknown, if it needs a producer id that is missing, or if a plan is
+        scheduled already.
         """
         if self._is_scheduled or self._closed:
             return False
@@ -325,7 +326,7 @@ class Sender:
                 raise
 
     def _encode_batches(self, batches: dict[TopicPartition, ProducerBatch], magic: int) -> None:
-        """Encodes batches in the format `magic`; fails and removes those that cannot be encoded."""
+        """Encodes batches in the format `magic`; fails and removes batches that have an error."""
         for tp, batch in list(batches.items()):
             try:
                 encode_batch(

@@ -26,7 +26,7 @@ class PreparedTransactionState(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> PreparedTransactionState:
-        """Returns the state that `str` has written. Raises ConfigurationError for other text."""
+        """Returns the state whose `str` is `text`. Raises ConfigurationError for other text."""
         parts = text.split(":")
         if len(parts) == 2 and all(part.isascii() and part.isdecimal() for part in parts):
             producer_id, epoch = map(int, parts)

@@ -64,9 +64,9 @@ class Transaction:
     once the transaction is committed.
 
     The begin and the end of the block raise FatalTransactionError if the producer cannot continue,
-    and ProducerFencedError if another producer has taken over the transactional id. If the response
-    to the commit is lost until the time is over, it is unknown whether the transaction is
-    committed; the text of the FatalTransactionError says so.
+    and ProducerFencedError if another producer has taken over the transactional id. If no response
+    to the commit arrives within its time limit, it is unknown whether the transaction is committed;
+    the text of the FatalTransactionError says so.
     """
 
     def __init__(self, owner: TransactionOwner) -> None:
@@ -112,10 +112,10 @@ class Transaction:
         """Aborts the transaction; the end of the block then has no effect.
 
         Records that were not sent fail with TransactionAbortedError. Raises FatalTransactionError
-        if the transaction cannot be aborted, or its commit has raised this error; and
-        ConfigurationError if the transaction is committed, or another task is at its end and
-        commits it. If the call is cancelled, it still aborts the transaction before it raises
-        CancelledError, within `cancelled_close_ms` and `error_flush_ms`.
+        if the transaction cannot be aborted, or if its commit has raised this error. Raises
+        ConfigurationError if the transaction is committed, or if another task is committing it. If
+        the call is cancelled, it still aborts the transaction before it raises CancelledError,
+        within `cancelled_close_ms` and `error_flush_ms`.
         """
         self._check_begun()
         if self._is_committed:
@@ -133,15 +133,15 @@ class Transaction:
     async def prepare(self) -> PreparedTransactionState:
         """Flushes the transaction, which then accepts no further records and offsets (KIP-939).
 
-        The producer needs `two_phase_commit`. Store the returned state in a transaction of a
-        database, and commit that before the end of the block, which commits this transaction. If
-        the program ends in between, a new producer with the transactional id completes the
-        transaction by `Producer.complete_transaction`, with the state in the database. An exception
-        of the block still aborts the transaction.
+        The producer needs `two_phase_commit`. Store the returned state in a database, and commit
+        the transaction of the database before the end of the block. The end of the block commits
+        this transaction. If the program stops between the two commits, a new producer with the
+        transactional id completes the transaction by `Producer.complete_transaction`, with the
+        state in the database. An exception of the block still aborts the transaction.
 
         Raises TransactionAbortedError if a record or a commit of offsets has failed,
         FatalTransactionError if the producer cannot continue, and ConfigurationError outside of the
-        block, and without `two_phase_commit`.
+        block or without `two_phase_commit`.
         """
         self._check_begun()
         return await self._owner.prepare(self)
@@ -161,8 +161,8 @@ class Transaction:
         `seek_to_committed` moves its positions back.
 
         Raises TransactionAbortedError if the offsets are not committed, for example because the
-        group has reassigned the partitions; FatalTransactionError if the producer cannot continue;
-        and ConfigurationError for invalid arguments, and outside of the block.
+        group has reassigned the partitions. Raises FatalTransactionError if the producer cannot
+        continue, and ConfigurationError for invalid arguments or outside of the block.
         """
         self._check_begun()
         await self._owner.commit_offsets(self, _commit_of(offsets, group_id))

@@ -1,10 +1,10 @@
 """`TransactionCompletion`: decides when a producer may begin to write after its last transaction.
 
-After EndTxn the coordinator writes the markers of the transaction. Until it has written them, it
-adds no partition to the next transaction, and returns CONCURRENT_TRANSACTIONS. In version 1 the
+After EndTxn the coordinator writes the markers of the transaction. Until all markers are written,
+it adds no partition to the next transaction, and returns CONCURRENT_TRANSACTIONS. In version 1 the
 producer gets this error, and retries after `completion_backoff_s`. In version 2 (KIP-890) the
 leader of the partition gets it, and retries after `add.partitions.to.txn.retry.backoff.ms`, 20 ms,
-though the markers of most transactions take one or two. So before its first write the producer
+though the markers of most transactions take only 1 or 2 ms. So before its first write the producer
 requests the state of the transaction by DescribeTransactions, which changes nothing, and needs no
 right that the producer lacks. If the request fails or the markers take longer, the producer writes,
 and the leader waits. Sans-IO: times are in seconds of the client's clock.
@@ -42,14 +42,14 @@ def concurrent_backoff_s(attempt: int) -> float:
 
 
 def completion_backoff_s(attempt: int) -> float:
-    """Returns the backoff in seconds of requests before the first write, the first ones without."""
+    """Returns the backoff in seconds before DescribeTransactions; 0 for the first attempts."""
     return concurrent_backoff_s(attempt + 1 - _IMMEDIATE) if attempt >= _IMMEDIATE else 0.0
 
 
 class TransactionCompletion:
     """Tracks whether the last transaction of a producer may be incomplete.
 
-    The state of the transaction may be requested at `not_before`.
+    The next request for the state of the transaction may be sent from `not_before` on.
     """
 
     def __init__(self) -> None:

@@ -56,7 +56,8 @@ _FIRST_TXN_OFFSET_COMMIT: Final = 5
 class TransactionDriver:
     """Sends requests, from `wake` until the manager has no request.
 
-    `transaction_version` is the highest that the coordinator has supported lately.
+    `transaction_version` is the transaction version that the transaction coordinator supported at
+    its last request.
     """
 
     def __init__(self, view: ClusterView, manager: TransactionManager) -> None:

@@ -41,7 +41,7 @@ class ErrorAction(Enum):
 
 
 class ErrorRow(NamedTuple):
-    """Maps `error` in a response to one of `apis` to an action."""
+    """The `action` if a response of one of `apis` has `error`."""
 
     error: str
     apis: tuple[TransactionApi, ...]

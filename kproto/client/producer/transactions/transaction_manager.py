@@ -4,8 +4,8 @@ Sans-IO: times are passed in, in seconds of the client's clock. The methods get 
 `next_request` and `not_before` have the result. There are two transaction versions:
 
 - In version 1, `AddPartitions` and `AddOffsets` are sent before the first Produce to a partition
-  and the first commit of a group's offsets. If a batch failed that may have used a sequence number,
-  InitProducerId bumps the epoch before the next transaction (KIP-360).
+  and the first commit of a group's offsets. If a batch that may have used a sequence number has
+  failed, InitProducerId bumps the epoch before the next transaction (KIP-360).
 - In version 2, leaders and group coordinators add partitions, and the response to EndTxn has a
   bumped epoch (KIP-890). `DescribeTransaction` is sent before the first write of a transaction that
   follows another one within milliseconds; see `transaction_completion`.
@@ -104,12 +104,13 @@ class TransactionManager:
     """Decides on the requests of a producer with a transactional id, one request after the other.
 
     `identity` is the present producer id and epoch, for all partitions. `error` is the cause of
-    ABORTABLE_ERROR and FATAL_ERROR, and in UNINITIALIZED that of a failed InitProducerId. The next
-    request may be sent at `not_before`, in seconds of the clock. `must_find_coordinator` is True if
-    its coordinator must be looked up again. `is_committed` is True from the commit of a transaction
-    to the begin of the next one. `supports_epoch_bump` is False if the coordinator cannot bump the
-    epoch of a producer (before KIP-360). `prepared` is the transaction of a former producer that
-    waits for `resume`, with `has_two_phases` (KIP-939).
+    ABORTABLE_ERROR and FATAL_ERROR; in UNINITIALIZED it is the error of a failed InitProducerId.
+    The next request may be sent from `not_before` on, in seconds of the clock.
+    `must_find_coordinator` is True if the coordinator must first be looked up again. `is_committed`
+    is True from the commit of a transaction to the begin of the next one. `supports_epoch_bump` is
+    False if the coordinator cannot bump the epoch of a producer (before KIP-360). With
+    `has_two_phases` (KIP-939), `prepared` is the transaction of an earlier producer that waits for
+    `resume`.
     """
 
     def __init__(
@@ -218,7 +219,7 @@ class TransactionManager:
         self._began_at = now
 
     def resume(self, now: float) -> None:
-        """Continues the prepared transaction of a former producer, only to end it."""
+        """Continues the prepared transaction of an earlier producer, only to end it."""
         self.begin(now)
         self.prepared = None
         self._has_started = True
@@ -264,8 +265,8 @@ class TransactionManager:
         `is_in_doubt` is True for an abort that cannot wait for the last Produce requests. In
         version 2 brokers refuse them after the abort. In version 1 the coordinator must fence the
         producer with a bumped epoch: it does so if InitProducerId has the epoch of an ongoing
-        transaction, and the producer cannot continue. No request is sent if the coordinator cannot
-        have a transaction. Further calls for the same transaction have no effect.
+        transaction. This producer cannot continue after that. No request is sent if the coordinator
+        cannot have a transaction. Further calls for the same transaction have no effect.
         """
         if self._may_end:
             return
@@ -279,7 +280,7 @@ class TransactionManager:
             self._complete(None)
 
     def give_up(self) -> None:
-        """Changes to FATAL_ERROR if the transaction has not ended, because its time is over."""
+        """Changes to FATAL_ERROR if the transaction has not ended within its time limit."""
         if self.is_open:
             self._fail_end(self._attempts.error)
 
@@ -288,7 +289,8 @@ class TransactionManager:
     def needs_partition(self, tp: TopicPartition, now: float) -> bool:
         """Returns True if a partition must be added before a batch is sent to it at `now`.
 
-        In version 2 the leader adds it; True if the last transaction may be incomplete.
+        In version 2 the leader adds the partition; the result is True only if the last transaction
+        may be incomplete.
         """
         if self.bumps_at_end:
             return self._completion.must_wait(now)
@@ -500,8 +502,8 @@ class TransactionManager:
     def _is_nothing_to_abort(self, request: EndTransaction, error: KprotoError) -> bool:
         """Returns True if the coordinator has refused to abort, because it has no transaction.
 
-        In version 1 that is so if no partition was added: it is unknown if a request to add some
-        was carried out.
+        This happens only in version 1, if no response has confirmed that a partition was added: the
+        coordinator may not have carried out the request.
         """
         is_refused = _name_of(error) == "INVALID_TXN_STATE" and not self._is_commit_in_doubt
         return is_refused and not (request.is_commit or self._is_confirmed or self.bumps_at_end)
@@ -551,7 +553,7 @@ class TransactionManager:
         self._change(_S.FATAL_ERROR)
 
     def _complete(self, producer: ProducerIdAndEpoch | None) -> None:
-        """Ends the transaction; `producer` has the epoch that EndTxn has bumped, if it bumps it."""
+        """Ends the transaction; `producer` has the bumped epoch, None if EndTxn bumps none."""
         self.is_committed = self.state is _S.COMMITTING_TRANSACTION
         committed = self._done_commits if self.is_committed else []
         if producer is not None and self.bumps_at_end:

@@ -117,11 +117,12 @@ TransactionRequest: TypeAlias = (
 
 
 class TransactionResult(NamedTuple):
-    """The result of a request without an error at its top level.
+    """The result in a response that has no error at its top level.
 
-    `producer` is the producer id and epoch in the response, None if it has none. `errors` has the
-    failed partitions, and `state` is the state of the transaction, empty if it has none. `ongoing`
-    is the transaction that InitProducerId has kept, None if there is none.
+    `producer` is the producer id and epoch in the response, None if the response has none. `errors`
+    maps the failed partitions to their errors. `state` is the state of the transaction, empty if
+    the response has none. `ongoing` is the transaction that InitProducerId has kept, None if there
+    is none.
     """
 
     producer: ProducerIdAndEpoch | None = None
