@@ -29,8 +29,9 @@ from ..metadata.cluster_view import ClusterView
 from ..metadata.response_hints import brokers_in
 from ..network.connection import BrokerConnection
 from ..release import MAGIC_OF_BATCHES
-from .accumulator import PartitionQueue, RecordAccumulator
+from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
+from .partition_queue import PartitionQueue
 from .producer_state import ProducerIdAndEpoch
 from .requests import (
     ProduceRequestTemplate,
