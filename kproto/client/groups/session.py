@@ -38,6 +38,7 @@ class MemberSession:
         self._max_poll_interval_s = settings.max_poll_interval_ms / 1000
         self._session_start = -_NEVER  # the broker started the session then or later
         self._last_stable_at = -_NEVER  # no rebalance had started by then
+        self._last_joining_at = -_NEVER  # the join of the next generation had not ended by then
         self._generation = NO_GENERATION  # the last generation, even if it was lost since
         self.needs_heartbeat = False
 
@@ -84,6 +85,7 @@ class MemberSession:
         """
         self.needs_heartbeat = False
         self._session_start = max(self._session_start, sent_at)
+        self._last_joining_at = sent_at
         if stable:
             self.on_stable(sent_at)
 
@@ -115,8 +117,13 @@ class MemberSession:
         So a member that kept no partitions may need a heartbeat before it starts its partitions:
         `needs_heartbeat` becomes True if the member waited for the response longer than a heartbeat
         interval, or if the response has the previous generation.
+
+        No rebalance of the new generation had started when the member sent its last heartbeat of
+        the previous generation, because the response showed that the join had not ended.
         """
         is_new = generation != self._generation
+        if is_new and keeps_partitions:
+            sent_at = max(sent_at, self._last_joining_at)
         self._generation = generation
         self.needs_heartbeat = False
         if is_new and (keeps_partitions or now - sent_at <= self.interval_s):

@@ -148,6 +148,37 @@ def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None
     assert eager.its.assignment_valid_until == pytest.approx(eager.now + 10.0 - TIMER_RESOLUTION_S)
 
 
+def test_second_rebalance_has_a_timeout_of_its_own() -> None:
+    """A stalled member delays two rebalances in a row, each by less than max_poll_interval_ms.
+
+    The heartbeats during the first one show that it has not ended, so the second starts later.
+    """
+    walk = Walk(assignors=("cooperative-sticky",), max_poll_interval_ms=20_000).to(STABLE, T0)
+    walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
+    walk.revoke()
+    walk.join()
+    for _ in range(15):
+        walk.on_heartbeat_response("REBALANCE_IN_PROGRESS", took=0.0)
+    still_joining_at = walk.now
+    walk.joined(2, protocol="cooperative-sticky")
+    until = still_joining_at + 20.0 - TIMER_RESOLUTION_S
+    assert walk.its.assignment_valid_until == pytest.approx(
+        still_joining_at + 10.0 - TIMER_RESOLUTION_S  # the session
+    )
+    walk.step()
+    walk.sync_refused("REBALANCE_IN_PROGRESS")
+    walk.revoke()
+    walk.join()
+    for _ in range(15):
+        while (request := walk.its.heartbeat(walk.now)) is None:
+            walk.now += 0.5
+        rebalances = error("REBALANCE_IN_PROGRESS")
+        walk.its.on_heartbeat_response(request, rebalances, walk.now, walk.now)
+        walk.its.tick(walk.now)
+    assert walk.phase is JOINING
+    assert walk.its.assignment_valid_until == pytest.approx(until)
+
+
 def test_assignment_is_applied_only_after_a_heartbeat_confirms_the_session() -> None:
     """A member whose session expired by its own clock may rejoin the same generation.
 
