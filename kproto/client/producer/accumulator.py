@@ -31,7 +31,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -196,6 +196,32 @@ class RecordAccumulator:
         content.append(key, value, headers, timestamp, self.batch_bytes)
         batch = self._open_batch(topic, partition, content)
         return batch, 0
+
+    def add_run(
+        self,
+        topic: str,
+        partition: int,
+        keys: Sequence[bytes],
+        values: Sequence[bytes],
+        timestamp: int,
+    ) -> tuple[ProducerBatch, int, int]:
+        """Appends the first of the given records, as many as fit into one batch; at least one.
+
+        Returns the batch, the index of the first record in it, and the number of records. Record
+        `i` has the key `keys[i]`, the value `values[i]` and no headers; all have `timestamp` in ms.
+        """
+        batch = self.open_batch(topic, partition)
+        content = GrowingBatch() if batch is None else batch.content
+        position = content.count
+        appended, grown = content.append_run(keys, values, timestamp, self.batch_bytes)
+        if not appended:
+            batch, position = self.add(topic, partition, keys[0], values[0], (), timestamp)
+            return batch, position, 1
+        if batch is None:
+            batch = self._open_batch(topic, partition, content)
+        else:
+            self.buffered += grown
+        return batch, position, appended
 
     def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> ProducerBatch:
         """Queues `content` as a batch of its own, after the other batches of the partition.
@@ -531,10 +557,7 @@ class RecordAccumulator:
         if batch.future.done():
             return
         batch.future.set_result(error)
-        for waiter in batch.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        batch.waiters.clear()
+        batch.wake_waiters()
         self.failed_batches += error is not None
         whole = batch.parent
         if whole is not None:

@@ -7,7 +7,7 @@ records with keys is left to `append_many_pass`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -17,7 +17,7 @@ from .acks import Acks
 from .batch import ProducerBatch
 from .partitioner import TopicPartitioner
 
-__all__ = ["CHUNK_RECORDS", "ChunkByPartition", "chunk_by_partition"]
+__all__ = ["CHUNK_RECORDS", "ChunkByPartition", "chunk_by_partition", "indexes_by_partition"]
 
 #: The records of a chunk: enough to give each of a thousand partitions a run. To validate and hash
 #: them takes less than `appender.YIELD_AFTER_S`.
@@ -60,13 +60,19 @@ def chunk_by_partition(
         headers = ()
     elif not _are_valid(headers, accumulator):
         return None
+    indexes = indexes_by_partition(partitions_of_keys(keys))
+    return ChunkByPartition(partitioner.info.name, accumulator, values, keys, headers, indexes)
+
+
+def indexes_by_partition(partitions: Iterable[int]) -> dict[int, list[int]]:
+    """Returns the indexes of each partition's records; `partitions` has that of each record."""
     indexes: dict[int, list[int]] = {}
-    for index, partition in enumerate(partitions_of_keys(keys)):
+    for index, partition in enumerate(partitions):
         try:
             indexes[partition].append(index)
         except KeyError:
             indexes[partition] = [index]
-    return ChunkByPartition(partitioner.info.name, accumulator, values, keys, headers, indexes)
+    return indexes
 
 
 class ChunkByPartition:
@@ -136,30 +142,21 @@ class ChunkByPartition:
         keys = [self._keys[at] for at in indexes]
         values = [self._values[at] for at in indexes]
         while done < len(indexes):
-            batch = None if headers else accumulator.open_batch(topic, partition)
-            if batch is not None:
-                position = batch.content.count
-                appended, grown = batch.content.append_run(
+            if headers:
+                batch, position = accumulator.add(
+                    topic, partition, keys[done], values[done], headers[indexes[done]], timestamp
+                )
+                appended = 1
+            else:
+                batch, position, appended = accumulator.add_run(
+                    topic,
+                    partition,
                     keys[done:] if done else keys,
                     values[done:] if done else values,
                     timestamp,
-                    accumulator.batch_bytes,
                 )
-                if appended:
-                    acks.add_run(rank + done, batch, position)
-                    accumulator.buffered += grown
-                    done += appended
-                    continue
-            batch, position = accumulator.add(
-                topic,
-                partition,
-                keys[done],
-                values[done],
-                headers[indexes[done]] if headers else (),
-                timestamp,
-            )
             acks.add_run(rank + done, batch, position)
-            done += 1
+            done += appended
             if not position:
                 on_opened(batch)
         acks.set_count(rank + len(indexes))

@@ -26,6 +26,7 @@ from .append_by_partition import CHUNK_RECORDS, ChunkByPartition, chunk_by_parti
 from .append_many_pass import AppendEndReason, AppendPassClock, append_to_open_batches
 from .append_queues import AppendQueues, AppendTicket
 from .batch import ProducerBatch
+from .concurrent_sends import MAX_COLLECTED_BYTES, ConcurrentSends
 from .errors import DeliveryError
 from .held_batches import HeldBatches
 from .old_brokers import unsupported_headers_error
@@ -76,9 +77,41 @@ class RecordAppender:
         self._allow_auto_create_topics = allow_auto_create_topics
         self._calls = view.observer.calls
         self._partitioners: dict[str, TopicPartitioner] = {}
+        #: By topic, the records that calls of `send` collect until the sender's next plan.
+        self.concurrent_sends: dict[str, ConcurrentSends] = {}
+        sender.before_plan = self.append_collected
+
+    def append_collected(self) -> None:
+        """Appends the records that calls of `send` have collected."""
+        while self.concurrent_sends:
+            _, sends = self.concurrent_sends.popitem()
+            sends.append(self._now_ms())
+
+    def _collect_next(self, partitioner: TopicPartitioner) -> None:
+        """Lets the next calls of `send` for a topic collect their records, if this is possible.
+
+        It is not possible without a scheduled plan, in a transaction, if each record needs its own
+        call of the partitioner, or if the buffer is nearly full.
+        """
+        room = self._buffer_bytes - self._accumulator.buffered
+        room -= len(self.concurrent_sends) * MAX_COLLECTED_BYTES
+        if (
+            not self._sender.is_scheduled
+            or self._accumulator.transaction is not None
+            or self._calls.intercepts
+            or partitioner.is_per_record
+            or room < MAX_COLLECTED_BYTES
+        ):
+            return
+        loop = self._view.loop_guard.loop
+        if loop is not None:
+            self.concurrent_sends[partitioner.info.name] = ConcurrentSends(
+                partitioner, self._accumulator, loop
+            )
 
     def stop_lingering(self) -> None:
         """Makes all pending batches ready, and wakes the sender."""
+        self.append_collected()
         self._accumulator.stop_lingering()
         self._sender.wake()
 
@@ -101,12 +134,15 @@ class RecordAppender:
         if self._calls.intercepts and not is_intercepted:
             return await self._append_intercepted(topic, record, is_single=is_single)
         partitioner = self._ready_partitioner(topic)
-        found = None if partitioner is None else self._append_now(partitioner, record)
-        if found is not None:
-            batch, position = found
-            if position == 0 and not (is_single and self._sender.send_immediately(batch)):
-                self._sender.wake()
-            return found
+        if partitioner is not None:
+            found = self._append_now(partitioner, record)
+            if found is not None:
+                batch, position = found
+                if position == 0 and not (is_single and self._sender.send_immediately(batch)):
+                    self._sender.wake()
+                if is_single:
+                    self._collect_next(partitioner)
+                return found
         ticket = self.append_queues.enqueue_call(topic)
         try:
             found = await self._wrap_delivery_error(
@@ -323,6 +359,7 @@ class RecordAppender:
     def _ready_partitioner(self, topic: str) -> TopicPartitioner | None:
         """Returns the partitioner of a topic; None if the call has to wait.
 
+        Appends the records that earlier calls for the topic have collected.
         Raises ConfigurationError if the producer is closed, or if the running event loop is not
         that of the client. Raises EncodeError for a topic that is no str.
         """
@@ -334,6 +371,9 @@ class RecordAppender:
             raise EncodeError(f"{topic!r} is no name of a topic")
         if self._view.loop_guard.loop is not asyncio.get_running_loop():
             self._view.loop_guard.check()
+        sends = self.concurrent_sends.pop(topic, None)
+        if sends is not None:
+            sends.append(self._now_ms())
         if (
             topic in self.append_queues.by_topic
             or self._accumulator.buffered > self._buffer_bytes

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, SupportsIndex
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, SupportsIndex, TypeAlias, cast
 
 from ...records import GrowingBatch, Record
 from ...records.new_record import MAX_INT32
@@ -24,6 +25,7 @@ __all__ = [
     "BatchDelivery",
     "Delivery",
     "LateReads",
+    "Outcome",
     "ProducerBatch",
 ]
 
@@ -43,6 +45,10 @@ class Ack(NamedTuple):
     partition: int
     offset: int
     timestamp: int
+
+
+#: The ack of a record; or its batch and position, if the record has failed or its batch was split.
+Outcome: TypeAlias = "Ack | tuple[ProducerBatch, int]"
 
 
 class LateReads:
@@ -74,9 +80,10 @@ class ProducerBatch:
 
     `future` is done with None when the batch is acked, or with the error when it has failed for
     good. Each caller that waits for one record has its own future in `waiters`, so that cancelling
-    one caller does not affect other callers. `deliveries` are the outcomes for callers of `enqueue`
-    and `send_batch`, which may await them later or never. The batch stops lingering at `ready_at`.
-    `created_at` and `ready_at` are in seconds of the client's clock.
+    one caller does not affect other callers; an element of `waiters` has the position of a record,
+    and the futures of this record and of those after it. `deliveries` are the outcomes for callers
+    of `enqueue` and `send_batch`, which may await them later or never. The batch stops lingering at
+    `ready_at`. `created_at` and `ready_at` are in seconds of the client's clock.
 
     `data` is the encoded batch. While the batch `has_sequence`, every attempt sends the same bytes,
     with the same `identity` (producer id and epoch) and base `sequence`: the broker detects
@@ -139,7 +146,7 @@ class ProducerBatch:
         #: The callbacks of its deliveries; None if none was added.
         self.done_callbacks: DoneCallbacks | None = None
         self.late_reads: LateReads | None = None  # once deliveries of a failed batch are dropped
-        self.waiters: list[asyncio.Future[None]] = []
+        self.waiters: list[tuple[int, Sequence[asyncio.Future[Outcome]]]] = []
         self.maybe_stored = False  # True if a broker may have stored it in an earlier attempt
         self.parent: ProducerBatch | None = None
         self.parts: list[ProducerBatch] = []
@@ -279,6 +286,32 @@ class ProducerBatch:
         if timestamp < 0 and self.magic:  # a message of magic 0 has none
             timestamp = self.content.timestamp_of(position)
         return Ack(self.topic, self.partition, offset, timestamp)
+
+    def wake_waiters(self) -> None:
+        """Sets the futures of the callers that wait for one record; `future` must be done."""
+        is_plain = self.future.result() is None and not self.parts and not self.invalid
+        for first, waiters in self.waiters:
+            outcomes: Iterable[Outcome]
+            if is_plain:
+                outcomes = self._acks(first, len(waiters))
+            else:
+                outcomes = ((self, first + index) for index in range(len(waiters)))
+            for waiter, outcome in zip(waiters, outcomes, strict=True):
+                if not waiter.done():
+                    waiter.set_result(outcome)
+        self.waiters.clear()
+
+    def _acks(self, first: int, count: int) -> Iterator[Ack]:
+        """Returns the acks of `count` records from position `first` on; no record has failed."""
+        base = self.base_offset
+        offsets = repeat(-1) if base < 0 else range(base + first, base + first + count)
+        timestamps: Iterable[int]
+        if self.log_append_time >= 0 or not self.magic:
+            timestamps = repeat(self.log_append_time)
+        else:
+            timestamps = self.content.timestamps(first, count)
+        fields = zip(repeat(self.topic), repeat(self.partition), offsets, timestamps, strict=False)
+        return map(cast("Any", tuple.__new__), repeat(Ack), fields)
 
     def record_at(self, position: int) -> ProducerRecord:
         """Returns the record at `position` in the batch, so that the user can send it again."""

@@ -279,6 +279,7 @@ class Producer:
         _check_timeout(timeout_ms)
         self._view.loop_guard.check()
         self._appender.is_closed = True
+        self._appender.append_collected()
         clock = self._view.clock
         ends_at = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
         is_alone = await self._within_timeout(timeout_ms, self._close_lock.acquire())
@@ -403,6 +404,7 @@ class Producer:
 
         Returns when each of these calls has appended its records, or has failed.
         """
+        self._appender.append_collected()
         tickets = self._appender.append_queues.tickets()
         if tickets:
             self._appender.stop_lingering()
@@ -475,12 +477,30 @@ class Producer:
         the topic does not exist. Raises EncodeError for values that cannot be encoded, or a
         partition that the topic does not have, and ConfigurationError once the producer is closed.
         """
-        record = ProducerRecord(value, key, headers, timestamp, partition)
-        batch, position = await self._appender.append(topic, record, is_single=True)
-        if not batch.future.done():
-            waiter = asyncio.get_running_loop().create_future()
-            batch.waiters.append(waiter)
-            await waiter
+        waiter = None
+        if (
+            self._appender.concurrent_sends
+            and type(topic) is str
+            and (sends := self._appender.concurrent_sends.get(topic)) is not None
+            and type(value) is bytes
+            and type(key) is bytes
+            and timestamp is None
+            and partition is None
+            and not headers
+            and asyncio.get_running_loop() is sends.loop
+        ):
+            waiter = sends.collect(key, value)
+        if waiter is None:
+            record = ProducerRecord(value, key, headers, timestamp, partition)
+            batch, position = await self._appender.append(topic, record, is_single=True)
+            if not batch.future.done():
+                waiter = asyncio.get_running_loop().create_future()
+                batch.waiters.append((position, (waiter,)))
+        if waiter is not None:
+            outcome = await waiter
+            if isinstance(outcome, Ack):
+                return outcome
+            batch, position = outcome
         cause = batch.future.result() and batch.failure(position)
         if cause is not None:
             raise DeliveryError(

@@ -59,7 +59,9 @@ _Send: TypeAlias = Callable[[int, dict[TopicPartition, ProducerBatch]], Coroutin
 class Sender:
     """Sends the batches of the accumulator.
 
-    Sets the event `completed` when batches may have been acked, or may have failed.
+    Sets the event `completed` when batches may have been acked, or may have failed. Calls
+    `before_plan` before each plan. A plan runs in the next iteration of the event loop if
+    `is_scheduled`.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class Sender:
         # The broker's timeout is shorter than the client's, so that its error response arrives.
         self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
         self._single_requests: dict[TopicPartition, ProduceRequestTemplate] = {}
-        self._is_scheduled = False
+        self.is_scheduled = False
         self._timer: Timer | None = None
         self._timer_at = _NEVER
         self._next_expiry = float("-inf")  # no batch expires before it
@@ -92,6 +94,7 @@ class Sender:
         self._is_refreshing = False
         self._is_initializing = False
         self._closed = False
+        self.before_plan: Callable[[], None] = lambda: None
         self.owner: object = None  # the producer
 
     def wake(self) -> None:
@@ -99,8 +102,8 @@ class Sender:
 
         So records that are appended in the present iteration can still join the open batches.
         """
-        if not self._is_scheduled and not self._closed:
-            self._is_scheduled = True
+        if not self.is_scheduled and not self._closed:
+            self.is_scheduled = True
             asyncio.get_running_loop().call_soon(self._run_once)
 
     async def close(self) -> None:
@@ -113,6 +116,7 @@ class Sender:
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
+            self.before_plan()
             self._accumulator.abort(_abort_error(asyncio.CancelledError()))
             self.completed.set()
 
@@ -121,10 +125,11 @@ class Sender:
 
         Fails all batches after an unexpected exception, and raises it.
         """
-        self._is_scheduled = False
+        self.is_scheduled = False
         if self._closed:
             return
         try:
+            self.before_plan()
             self._schedule(self._send_ready())
         except Exception as fault:  # otherwise callers would wait forever for their records
             self._accumulator.abort(_abort_error(fault))
@@ -280,7 +285,7 @@ class Sender:
         linger, if its leader is unknown, if it needs a producer id that is missing, or if a plan is
         scheduled already.
         """
-        if self._is_scheduled or self._closed:
+        if self.is_scheduled or self._closed:
             return False
         view, accumulator = self._view, self._accumulator
         queue = accumulator.queues[batch.topic, batch.partition]
