@@ -174,9 +174,9 @@ class Client:
 
         Producers send all of their records first, then consumers commit and leave their groups.
         Raises the first error of a producer or consumer, such as DeliveryError, once everything is
-        closed; the other errors are notes of it. `timeout_ms` is the time that each producer has to
-        send its records, by default `delivery_timeout_ms`. If an `async with` block ends with an
-        exception, each producer and consumer has `error_flush_ms` to close.
+        closed; the other errors are added to it as notes. `timeout_ms` is the time that each
+        producer has to send its records, by default `delivery_timeout_ms`. If an `async with` block
+        ends with an exception, each producer and consumer has `error_flush_ms` to close.
 
         Requests in flight raise BrokerConnectionError; later requests, and retries, raise
         ConfigurationError. Closing in another event loop raises ConfigurationError until the
@@ -242,10 +242,10 @@ class Client:
         """Sends any request of Kafka's protocol; returns the response, with its error codes.
 
         The request is sent to the broker with node id `broker`. Without `broker` the request type
-        decides: leaders, coordinators, the controller, any broker, or every broker. A request for
-        several brokers is split, its parts are sent concurrently, and the responses are merged in
-        the order of the request. `version` is by default negotiated with each broker. `timeout_ms`
-        is the time for each response, by default `request_timeout_ms`.
+        determines the brokers: leaders, coordinators, the controller, any broker, or every broker.
+        A request for several brokers is split, its parts are sent concurrently, and the responses
+        are merged in the order of the request. `version` is by default negotiated with each broker.
+        `timeout_ms` is the time for each response, by default `request_timeout_ms`.
 
         Raises ConfigurationError if the request type requires `broker`, EncodeError if the version
         cannot express the request, UnsupportedVersionError, BrokerConnectionError and
@@ -352,10 +352,10 @@ class Client:
         """Returns the offsets of partitions: the log start, the log end, or an offset by time.
 
         `partitions` maps a partition to "earliest" for its log start, "latest" for its log end, or
-        a time in ms since 1970. For a time, the offset is that of the first record whose timestamp
-        is not before that time; -1 if there is no such record. The end is the high watermark, or
-        with `read_committed` the last stable offset. Retries for `api_timeout_ms`. Raises
-        BrokerResponseError.
+        a time in ms since 1970. For a time, the result is the offset of the first record with a
+        timestamp at or after this time; -1 if there is no such record. The end is the high
+        watermark, or with `read_committed` the last stable offset. Retries for `api_timeout_ms`.
+        Raises BrokerResponseError.
         """
         wanted = {checked_tp(tp): its for tp, its in checked_mapping("offsets", partitions).items()}
         return await list_offsets(self._view, wanted, read_committed=read_committed)
@@ -369,10 +369,11 @@ class Client:
     ) -> None:
         """Commits offsets for a group without members, as Kafka's admin client does (KIP-396).
 
-        `offsets` are those of the next records to be read. `topic_ids` are the topic ids at the
-        time when the offsets were read; by default they are those of new metadata. Retries for
-        `api_timeout_ms`. Raises BrokerResponseError for the first error, such as UNKNOWN_MEMBER_ID
-        for a group that has members, and ConfigurationError for invalid partitions and offsets.
+        `offsets` maps partitions to the offset of the next record to be read. `topic_ids` are the
+        topic ids at the time when the offsets were read, by default the topic ids in new metadata.
+        Retries for `api_timeout_ms`. Raises BrokerResponseError for the first error, such as
+        UNKNOWN_MEMBER_ID for a group that has members, and ConfigurationError for invalid
+        partitions and offsets.
         """
         await commit_group_offsets(self._view, group, checked_offsets(offsets), topic_ids)
 
@@ -391,9 +392,9 @@ class Client:
 
         The broker waits up to `max_wait_ms` for `min_bytes`. The first batch may start before
         `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be cut.
-        Brokers before 0.10.1 cut the first message if it is larger: then the call raises
-        ConfigurationError. The client sends one request; `retrying` can retry it. Raises
-        BrokerResponseError for an error code, such as OFFSET_OUT_OF_RANGE.
+        Brokers before 0.10.1 cut a first message that is larger than `max_bytes`; in this case the
+        call raises ConfigurationError. The client sends one request; `retrying` can retry it.
+        Raises BrokerResponseError for an error code, such as OFFSET_OUT_OF_RANGE.
         """
         return await fetch_partition(
             self._view,
@@ -573,14 +574,14 @@ class Client:
         auto.create.topics.enable create missing topics.
 
         With `group` the consumer shares the topics with the other members of that group, or reads
-        manually assigned partitions, and commits offsets. Then `start` applies to partitions
-        without a committed offset: "earliest", "latest", "none" (an error), a datetime, or a
-        timedelta. With "latest", partitions that are created while the consumer runs start at their
-        log start. `on_assigned`, `on_revoked` and `on_lost` are functions or coroutine functions.
-        Their argument is a list of partitions, each a (topic, number). `on_revoked` is called
-        before partitions are revoked, while their offsets can still be committed; `on_assigned` and
-        `on_lost` after partitions are assigned or lost. If `on_lost` is None, `on_revoked` is
-        called instead. The other arguments are those of
+        manually assigned partitions, and commits offsets. With `group`, `start` applies only to
+        partitions without a committed offset: "earliest", "latest", "none" (an error), a datetime,
+        or a timedelta. With "latest", partitions that are created while the consumer runs start at
+        their log start. `on_assigned`, `on_revoked` and `on_lost` are functions or coroutine
+        functions. Their argument is a list of partitions, each a (topic, number). `on_revoked` is
+        called before partitions are revoked, while their offsets can still be committed;
+        `on_assigned` and `on_lost` are called after partitions are assigned or lost. If `on_lost`
+        is None, `on_revoked` is called instead. The other arguments are those of
         `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are accepted,
         too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
         `GroupConsumer`. Raises ConfigurationError for an invalid argument, and once the client is

@@ -42,9 +42,9 @@ def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:
 def check_many(name: str, values: object, *, one: str, of_one: str) -> None:
     """Raises TypeError if `values` is not an iterable of records or events.
 
-    For the error text, `name` is the name of the argument, `one` the word for one element, and
-    `of_one` the method that sends a single element. A mapping, a str and bytes are refused although
-    they can be iterated, because their keys, characters and numbers are no records.
+    For the error text, `name` is the name of the argument, `one` is the word for one element, and
+    `of_one` is the method that sends a single element. A mapping, a str and bytes are refused
+    although they can be iterated, because their keys, characters and numbers are no records.
     """
     hint = f"pass a list of {one}s, or use {of_one} for one {one}"
     is_single = isinstance(values, ProducerRecord) or hasattr(values, "to_kafka_record")

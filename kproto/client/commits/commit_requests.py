@@ -26,12 +26,12 @@ class CommitRequest(NamedTuple):
     """A commit, which the committer sends after earlier ones.
 
     An EXPLICIT commit has its `offsets`, and for each partition data from the time of the call:
-    `assignment_epochs` has the assignment epoch, `baselines` the state and the processed offset.
-    After the commit, auto-commit skips the partition until its processed offset changes.
+    `assignment_epochs` has the assignment epoch, and `baselines` has the state and the processed
+    offset. After the commit, auto-commit skips the partition until its processed offset changes.
 
     The offsets of the other kinds are determined when the commit is sent. `states` are the
-    partitions to commit, None for all that can be committed then. `metadata` replaces the metadata
-    of PROCESSED offsets.
+    partitions to commit, None for all partitions that can be committed at that time. `metadata`
+    replaces the metadata of PROCESSED offsets.
     """
 
     kind: CommitKind
@@ -61,7 +61,7 @@ class CommitOffsetSource(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         now: float,
     ) -> None:
-        """Records the offsets that the broker has committed."""
+        """Stores the offsets that the broker has committed."""
         ...
 
     def on_metadata_too_large(self, length: int) -> None:

@@ -164,7 +164,7 @@ class CommitState:
         }
 
     def add_uncommitted(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Records that partitions are not assigned any more, and `offsets` are not committed."""
+        """Stores the uncommitted `offsets` of partitions that are not assigned any more."""
         self.uncommitted.update({tp: its.offset for tp, its in offsets.items()})
 
     def add_known(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
@@ -176,7 +176,7 @@ class CommitState:
             self._last.setdefault(tp, (its, now))
 
     def on_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
-        """Records that the broker has committed `offsets` at `now`."""
+        """Stores the `offsets` that the broker has committed at `now`."""
         for tp, its in offsets.items():
             self._last[tp] = (its, now)
             self._start_offsets.pop(tp, None)
@@ -199,7 +199,7 @@ class CommitState:
 def _is_same(last: OffsetAndMetadata, new: OffsetAndMetadata) -> bool:
     """Returns True if a commit of `new` would change nothing after the last commit, `last`.
 
-    Compares the metadata only if `last` or `new` has a bitmap there, because auto-commit does not
+    Compares the metadata only if the metadata of `last` or `new` is a bitmap: auto-commit does not
     replace metadata of the user.
     """
     has_incomplete = has_bitmap(new.metadata) or has_bitmap(last.metadata)

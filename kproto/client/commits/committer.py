@@ -245,8 +245,8 @@ class Committer:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets whose metadata was too long for the broker, with less metadata.
 
-        `left` has the offsets of the request, `failed` the errors. A commit with a bitmap is
-        retried without the bitmap. A commit without metadata of the user is retried without the
+        `left` has the offsets of the request, and `failed` has the errors. A commit with a bitmap
+        is retried without the bitmap. A commit without metadata of the user is retried without the
         label. Metadata of the user is never removed. Later commits have shorter bitmaps, which
         `CommitOffsetSource` builds, or no labels.
         """

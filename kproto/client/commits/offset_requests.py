@@ -68,10 +68,10 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """The committed offset of a partition: `offset` is that of the next record to be read.
+    """A commit of a partition; `offset` is the offset of the next record to be read.
 
-    `leader_epoch` is that of the record before this offset, -1 if it is unknown. `metadata` is the
-    text that was committed with the offset.
+    `leader_epoch` is the leader epoch of the record before this offset, -1 if it is unknown.
+    `metadata` is the text that was committed with the offset.
     """
 
     offset: int
@@ -159,11 +159,11 @@ def committed_requests(
 ) -> Iterator[OffsetFetchRequest]:
     """Yields alternative requests for the committed offsets of `tps`.
 
-    The first is for the newest brokers; the caller sends the first one that the coordinator
-    supports. `id_of` returns the id of a topic, all zeros if it is unknown. `identity` is that of a
-    member with an epoch, or None; from v9 on the coordinator refuses a stale epoch (KIP-848).
-    Brokers that support `require_stable` refuse to return an offset while a transaction that
-    commits it is pending (KIP-447).
+    The first request is for the newest brokers; the caller sends the first request that the
+    coordinator supports. `id_of` returns the id of a topic, all zeros if it is unknown. `identity`
+    is that of a member with an epoch, or None; from v9 on the coordinator refuses a stale epoch
+    (KIP-848). Brokers that support `require_stable` refuse to return an offset while a transaction
+    that commits it is pending (KIP-447).
     """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in tps:

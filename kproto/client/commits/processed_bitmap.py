@@ -67,7 +67,7 @@ class ProcessedBitmap(NamedTuple):
         return 0 <= at < 8 * len(self.bits) and bool(self.bits[at >> 3] >> (at & 7) & 1)
 
     def is_valid_for(self, epoch: int) -> bool:
-        """Returns True if records of the leader epoch `epoch` may be those in the bitmap.
+        """Returns True if the bitmap may be about records of the leader epoch `epoch`.
 
         Returns False if `epoch` is higher than the highest epoch of the processed records.
         """
@@ -109,7 +109,7 @@ def _bytes_of(bits: int) -> bytes:
 def merge_bitmaps(
     own: ProcessedBitmap | None, before: ProcessedBitmap | None
 ) -> ProcessedBitmap | None:
-    """Returns `own`, extended by the processed offsets of `before` that follow all those of `own`.
+    """Returns `own`, extended by the processed offsets of `before` after all offsets of `own`.
 
     `before` is the bitmap of the previous owner of the partition. If either bitmap is None, returns
     the other. Returns `own` unchanged if the log was truncated since `before`, or if `before`

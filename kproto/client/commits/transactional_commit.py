@@ -23,7 +23,7 @@ def _ignore_error(error: KprotoError) -> None:
 class TransactionalCommit(NamedTuple):
     """Offsets of the group `group_id`, and the member that has processed the records before them.
 
-    `member` is None for offsets without a member: the coordinator does not check them then.
+    `member` is None for offsets without a member, which the coordinator does not check.
     `on_committed` is called once the transaction is committed, and `on_refused` with the error of a
     coordinator that has refused the offsets.
     """

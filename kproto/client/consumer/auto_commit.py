@@ -38,8 +38,8 @@ _START_OFFSETS: Final = CommitRequest(CommitKind.START_OFFSETS)
 class AutoCommit:
     """Commits in its own task from `start` to `stop`.
 
-    With a `membership` it commits only while the member can commit. Without one, for manually
-    assigned partitions, it commits whenever a commit is due.
+    With a `membership` it commits only while the member can commit. Without a `membership`, for
+    manually assigned partitions, it commits whenever a commit is due.
     """
 
     def __init__(

@@ -69,9 +69,9 @@ _NEVER: Final = float("inf")
 class GroupConsumer(RecordStream):
     """Yields the records of its assigned partitions; `Client.consumer` creates it.
 
-    Iterations are those of `Consumer`, without an end. Use the consumer with `async with`: the end
-    of the block waits until the consumer is closed (see `close`). Without a block the first poll
-    joins the group, and `close`, or `aclose` of the iteration, closes the consumer. If the
+    Iterations work as those of `Consumer`, and have no end. Use the consumer with `async with`: the
+    end of the block waits until the consumer is closed (see `close`). Without a block the first
+    poll joins the group, and `close`, or `aclose` of the iteration, closes the consumer. If the
     iteration is garbage-collected, the consumer is closed in the background.
 
     A record, a list, a batch or the records of a `poll` count as processed when the caller polls
@@ -367,11 +367,11 @@ class GroupConsumer(RecordStream):
         a record. With `auto_commit`, at most `commit_interval_ms` after a record is processed,
         `run` requests a commit of the offset of the first incomplete record. The metadata of the
         commit lists later processed offsets, which this client then skips. A record is handled only
-        if its offset is less than `max_offset_gap` after the first incomplete one. A failed record
-        is retried as `retries` says: the default is 3 times, or 0 times with `retry_topics`. Then
-        it is sent to the next of `retry_topics`, and finally to `dead_letter_topic`, with failure
-        headers (`kproto.failure_of`); without a dead letter topic `run` raises the error. If
-        `decode` raises, the record is a dead letter at once.
+        if its offset is less than `max_offset_gap` after the first incomplete offset. A failed
+        record is retried as `retries` says: the default is 3 times, or 0 times with `retry_topics`.
+        Then it is sent to the next of `retry_topics`, and finally to `dead_letter_topic`, with
+        failure headers (`kproto.failure_of`); without a dead letter topic `run` raises the error.
+        If `decode` raises, the record is a dead letter at once.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if `run` is cancelled, or if the consumer is closed. At the end it

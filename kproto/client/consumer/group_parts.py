@@ -77,7 +77,7 @@ class GroupFetchParts(NamedTuple):
 
 
 class GroupParts(NamedTuple):
-    """The other parts of a group consumer. `member` is None for manually assigned partitions."""
+    """The group parts of a group consumer. `member` is None for manually assigned partitions."""
 
     listener: RebalanceListenerInvoker
     member: GroupMembership[Subscription] | None

@@ -117,8 +117,8 @@ class RebalanceListenerInvoker:
 
         Waits until their returned records are processed, but at most until `until`, and at most
         until max_poll_interval_ms after the last poll. Then calls `on_revoked`. With `auto_commit`,
-        commits processed offsets. Without it, or if `on_revoked` raised, commits only start
-        offsets. Also waits for explicit commits in flight.
+        commits processed offsets. Without `auto_commit`, or if `on_revoked` raised, commits only
+        start offsets. Also waits for explicit commits in flight.
 
         If the member cancels this call, the member later reports the partitions as lost, or revokes
         them again. The second revocation calls `on_revoked` only if the first call of `on_revoked`
@@ -149,7 +149,7 @@ class RebalanceListenerInvoker:
             await self._report_losses()
 
     async def _report_losses(self) -> None:
-        """Calls `on_lost` for lost partitions for which no call of it has returned yet."""
+        """Calls `on_lost` for lost partitions for which no call of `on_lost` has returned yet."""
         unreported = self._subscriptions.revocations.unreported_losses
         losses = frozenset(unreported)
         await self._call("on_lost", losses)

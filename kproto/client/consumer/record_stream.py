@@ -285,10 +285,10 @@ class RecordStream(ABC):
     def raw_batches(self) -> RawBatchIteration:
         """Iterates over `FetchedBatch`: batches as brokers store them, to be forwarded or decoded.
 
-        Their checksums are verified; they are neither decompressed nor decoded. Control batches
-        and, with `read_committed`, batches of aborted transactions are left out. Batches are
-        returned whole. So the first batch may have records before the start offset, and with
-        `stop_at_end` the last batch may have records after the end. If another iteration has
+        The checksums of the batches are verified; the batches are neither decompressed nor decoded.
+        Control batches and, with `read_committed`, batches of aborted transactions are left out.
+        Batches are returned whole. So the first batch may have records before the start offset, and
+        with `stop_at_end` the last batch may have records after the end. If another iteration has
         returned some records of a batch, `raw_batches` returns them again with the batch.
         """
         return RawBatchIteration(self, self._buffer)
@@ -310,7 +310,7 @@ class RecordStream(ABC):
         Outside `async with`, the first poll of a group consumer looks up manually assigned
         partitions; this look-up may take longer than `timeout_ms`. Raises the errors of an
         iteration, and ConfigurationError for an invalid argument. An error of one partition loses
-        no record of another.
+        no record of another partition.
         """
         check_whole_number("timeout_ms", timeout_ms, 0)
         most = self._max_poll_records

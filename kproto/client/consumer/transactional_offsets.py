@@ -65,8 +65,8 @@ class TransactionalOffsets:
         """Returns the offsets after the last returned records, with the member that commits them.
 
         First waits for commits of the consumer in flight. Raises CommitFailedError if the member is
-        in no generation, and once if records were returned of a partition that is not assigned any
-        more: the next owner of the partition reads them, too.
+        in no generation. Also raises it, once, if a partition with returned records is not assigned
+        any more: the next owner of the partition reads these records, too.
         """
         await self.stop_commits()
         subscriptions = self._subscriptions
@@ -95,7 +95,7 @@ class TransactionalOffsets:
     def _identity(self) -> Identity | None:
         """Returns the member that commits, None for manually assigned partitions.
 
-        Raises CommitFailedError if it is in no generation.
+        Raises CommitFailedError if the member is in no generation.
         """
         if self._membership is None:
             return None

@@ -45,7 +45,7 @@ def checked_tp(tp: object) -> TopicPartition:
 def checked_mapping(what: str, given: object) -> Mapping[Any, Any]:
     """Returns `given`. Raises ConfigurationError if it is no mapping by partition.
 
-    `what` names its values, such as "offsets".
+    `what` names the values of the mapping, such as "offsets".
     """
     if not isinstance(given, Mapping):
         raise ConfigurationError(

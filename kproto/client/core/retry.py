@@ -126,8 +126,8 @@ class Attempts:
 
     The next attempt is due at `not_before`, and the last one at `deadline`; both are in seconds of
     the client's clock. The deadline is `limit_ms` after the start of the operation. The operation
-    starts at `started_at`; without it, at the call of `begin`, or at the first failure if that is
-    earlier. `limit_ms` is `api_timeout_ms` by default.
+    starts at `started_at`. Without `started_at` it starts at the call of `begin`, or at the first
+    failure if the failure is earlier. `limit_ms` is `api_timeout_ms` by default.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
@@ -156,7 +156,7 @@ class Attempts:
         self.deadline = deadline
 
     def on_attempt_started(self, now: float) -> None:
-        """Records that an attempt starts at `now`.
+        """Stores that an attempt starts at `now`.
 
         If a retry starts later than its due time `not_before`, the deadline moves by this delay.
         """

@@ -32,8 +32,8 @@ class SingleFlight(Generic[K, A]):
         """Returns the response to a request for `keys` and for the keys of other callers.
 
         This call uses only a request that is sent after the call began, because a request that was
-        already in flight may return older data. Cancelling one caller cancels no other. Raises the
-        errors of `send`.
+        already in flight may return older data. Cancelling one caller cancels no other caller.
+        Raises the errors of `send`.
         """
         self._keys |= keys
         task = self._next

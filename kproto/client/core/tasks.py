@@ -1,7 +1,7 @@
 """Waits for tasks to end, even if the caller is cancelled, and retrieves their exceptions.
 
 `task.cancel()` raises CancelledError once in a task. A cancel scope of anyio cancels its task again
-in each iteration of the event loop, until the task ends. Until it ends, each `await` in it
+in each iteration of the event loop, until the task ends. Until that end, each `await` in the task
 raises CancelledError, even in a `finally` block, so the task can send no request. Therefore a
 second task sends the last requests of a producer or consumer. The cancelled task waits for the
 second task, and starts the wait again after each CancelledError.
@@ -83,8 +83,8 @@ async def shielded(
 
     Returns the result of `coroutine`, or raises its exception. If the caller is cancelled, the task
     may run for another `limit_ms`, and is then cancelled. Further cancellations of the caller have
-    no effect. With `on_limit`, the task is not cancelled after `limit_ms`: `on_limit` is called
-    then, and the task is cancelled `rest_ms` later. Pass `is_cancelled` if the caller, or the
+    no effect. With `on_limit`, the task is not cancelled after `limit_ms`: instead `on_limit` is
+    called, and the task is cancelled `rest_ms` later. Pass `is_cancelled` if the caller, or the
     caller of an earlier close, was cancelled before the call: `limit_ms` then counts from the call.
 
     If the task is cancelled at its limit, raises RequestTimeoutError, which names `what`, and says

@@ -20,9 +20,10 @@ __all__ = ["CommittableOffsets"]
 
 
 class CommittableOffsets:
-    """Returns the offsets to commit, and records those that are committed.
+    """Returns the offsets to commit, and stores which offsets are committed.
 
-    `partitions` has the states of the assigned partitions; `SubscriptionState` changes it.
+    `partitions` has the states of the assigned partitions; `SubscriptionState` adds and removes
+    them.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class CommittableOffsets:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         now: float,
     ) -> None:
-        """Records the offsets that the broker has committed."""
+        """Stores the offsets that the broker has committed."""
         self._commit_state.on_committed(offsets, now)
         for tp in offsets:
             if tp in request.baselines:
@@ -92,8 +93,8 @@ class CommittableOffsets:
     ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
         """Returns the state and the present processed offset of each partition in `tps`.
 
-        The caller makes an explicit commit. Auto-commit then skips a partition while its processed
-        offset equals the returned offset.
+        Call it for an explicit commit: auto-commit then skips a partition while its processed
+        offset still equals the returned offset.
         """
         states = self._committable([*tps])
         return {tp: (states[tp], its.offset) for tp, its in self._processed.of(states).items()}
@@ -115,7 +116,7 @@ class CommittableOffsets:
         epochs: Mapping[TopicPartition, int | None],
         now: float,
     ) -> None:
-        """Records that a transaction has committed `offsets`, under the assignment `epochs`.
+        """Stores the `offsets` that a transaction has committed, under the assignment `epochs`.
 
         The records before these offsets count as processed from now on.
         """

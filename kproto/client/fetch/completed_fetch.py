@@ -408,8 +408,9 @@ class CompletedFetch:
     def _is_in(bitmap: ProcessedBitmap, batch: RecordBatch) -> bool:
         """Returns True if `bitmap` may cover a record of the batch.
 
-        It covers none if its offsets are outside of the batch, or if the batch has a higher leader
-        epoch. Always returns True for a wrapper message, because its first offset is not known.
+        It covers no record if its offsets are outside of the batch, or if the leader epoch of the
+        batch is higher than that of the bitmap. Always returns True for a wrapper message, because
+        its first offset is not known.
         """
         if batch.record_count < 0:
             return True  # a wrapper, which has the offset of its last message

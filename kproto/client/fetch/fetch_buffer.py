@@ -2,9 +2,9 @@
 
 The caller processes the records of a poll until its next poll. Until then these records are in
 flight; they are stored as one range of offsets per partition. If the caller iterates by record, one
-record is in flight. Its range is computed only on demand, from the number of records that are left
-in the current list, so that a record costs a group consumer hardly more than a plain consumer.
-Plain data: no connection and no event loop.
+record is in flight. The range of this record is computed only on demand, from the number of records
+that are left in the current list, so that a record costs a group consumer hardly more than a plain
+consumer. Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class FetchBuffer:
     `remaining` iterates over the rest of that list. With a `batch_size`, `remaining` stops after
     `batch_size.size` records, and `take_record` continues the list. `take_records`, `take_values`
     and `take_batch` return the next list or batch. `take_polled` returns lists of several
-    partitions. All four return None if no record is ready. All `take` methods except `take_batch`
-    raise the errors of `CompletedFetch`. After MissingCodecError, `ready[0]` is the fetch that
-    raised it. After UnreadableRecordError, the unreadable record counts as returned.
+    partitions. These four methods return None if no record is ready. All `take` methods except
+    `take_batch` raise the errors of `CompletedFetch`. After MissingCodecError, `ready[0]` is the
+    fetch that raised it. After UnreadableRecordError, the unreadable record counts as returned.
 
     A batch of which some records were returned stays decompressed. All paused partitions together
     keep at most `max_decompressed_bytes` of such batches; a batch beyond this limit is decompressed
@@ -109,9 +109,10 @@ class FetchBuffer:
     def drop_paused(self, least: int) -> list[tuple[TopicPartitionState, int]]:
         """Drops buffered fetches of paused partitions, until `least` bytes are dropped.
 
-        Drops all fetches of the partition that was paused first, then those of the next one. Ends
-        early if no fetch of a paused partition is left. Returns each partition whose fetches were
-        dropped, with the offset at which the first of its fetches began.
+        Drops all fetches of the partition that was paused first, then all fetches of the partition
+        that was paused next, and so on. Ends early if no fetch of a paused partition is left.
+        Returns each partition whose fetches were dropped, with the offset at which the first of its
+        fetches began.
         """
         dropped: list[tuple[TopicPartitionState, int]] = []
         for state, fetches in self._paused.items():
@@ -279,7 +280,7 @@ class FetchBuffer:
         """Returns up to `most` buffered records, in lists by partition; None if none is ready.
 
         If one of these records is unreadable, returns the records before it; the next call raises
-        the error. If it is the first, raises the error at once.
+        the error. If the first record is unreadable, raises the error at once.
         """
         found: dict[TopicPartition, list[Record]] = {}
         in_flight: dict[TopicPartitionState, InFlightRange] = {}

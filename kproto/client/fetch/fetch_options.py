@@ -71,7 +71,7 @@ class FetchOptions(NamedTuple):
         """Returns the maximum size in bytes of a fetch response.
 
         The limit is `fetch_max_bytes`, or a broker's share of `queued_max_bytes` if that is less.
-        The share becomes smaller with `brokers`, the number of brokers that are fetched from.
+        The more `brokers` are fetched from, the smaller is the share.
         """
         share = self.queued_max_bytes // (_FETCH_SHARE * max(1, brokers))
         return max(1, min(self.fetch_max_bytes, share))

@@ -71,7 +71,7 @@ def fetch_remedy(error: KprotoError) -> Remedy:
 
 
 def is_out_of_range(error: KprotoError) -> bool:
-    """Returns True if the position is out of range: then it may be reset."""
+    """Returns True for OFFSET_OUT_OF_RANGE, after which the position may be reset."""
     return isinstance(error, BrokerResponseError) and error.code == _OUT_OF_RANGE
 
 

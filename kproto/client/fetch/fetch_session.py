@@ -49,8 +49,8 @@ _REPAIRED_BY_NEW_SESSION: Final = (_NOT_FOUND, code_of("INVALID_FETCH_SESSION_EP
 class RequestedPartition(NamedTuple):
     """The fields of one partition in a fetch request.
 
-    `leader_epoch` is that of the current leader, `last_epoch` that of the last fetched record; each
-    is -1 if unknown.
+    `leader_epoch` is the epoch of the current leader, and `last_epoch` is the leader epoch of the
+    last fetched record; each is -1 if unknown.
     """
 
     topic_id: Uuid

@@ -227,8 +227,8 @@ class OffsetFetcher:
     def begin_attempt(self, states: Iterable[TopicPartitionState], now: float) -> float:
         """Begins an attempt at `now` for all of `states`; returns the deadline of the attempt.
 
-        This is the earliest deadline of the partitions, but at most `api_timeout_ms` after `now`.
-        Times are in seconds of the clock.
+        The returned deadline is the earliest of the partitions' deadlines, and at most
+        `api_timeout_ms` after `now`. Times are in seconds of the clock.
         """
         ends_at = now + self._view.settings.api_timeout_ms / 1000
         for state in states:

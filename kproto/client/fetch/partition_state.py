@@ -96,29 +96,31 @@ class TopicPartitionState:
     """Tracks one partition from its assignment to its revocation, for plain and group consumers.
 
     `position` is the next fetch offset, NO_POSITION until it is known; fetching stops at `end`, if
-    that is not None. `last_epoch` is the leader epoch of the record before the position, and
-    `leader_epoch` that of the leader for which the position is valid; -1 if unknown. The consumer
-    fetches from `preferred_replica` until `replica_until` (KIP-392). Until `leader_until` it
-    fetches from the leader, without its rack in the request. Metadata is used only if it is newer
-    than `metadata_since`. These times are seconds of the client's clock. `was_fetched` is True
-    after the first fetch response without an error, even without records. `broken_at` is the
-    position of the last batch that could not be decoded; NO_POSITION if there was none.
+    that is not None. `last_epoch` is the leader epoch of the record before the position.
+    `leader_epoch` is the epoch of the leader for which the position is valid. Each epoch is -1 if
+    unknown. The consumer fetches from `preferred_replica` until `replica_until` (KIP-392). Until
+    `leader_until` it fetches from the leader, without its rack in the request. Metadata is used
+    only if it is newer than `metadata_since`. These three times are in seconds of the client's
+    clock. `was_fetched` is True after the first fetch response without an error, even without
+    records. `broken_at` is the position of the last batch that could not be decoded; NO_POSITION if
+    there was none.
 
     `assignment_epoch` numbers the assignment: it changes if the partition is revoked and assigned
-    again, and if the topic is deleted and recreated; `seek` does not change it. `topic_id` is that
-    of the assigned topic, zeros until it is known. `has_no_commit` is True while the group is known
-    to have no committed offset. `processed_bitmap` has offsets after the first position that are
-    processed already, before the assignment or before a `rewind`; their records are not returned.
+    again, and if the topic is deleted and recreated; `seek` does not change it. `topic_id` is the
+    id of the assigned topic, zeros until it is known. `has_no_commit` is True while the group is
+    known to have no committed offset. `processed_bitmap` has offsets after the first position that
+    are processed already, before the assignment or before a `rewind`; the records at these offsets
+    are not returned.
 
     Commits: everything before `user_committed` is processed, because the user committed it.
     Everything before `initial_offset` was processed before the assignment, by any member; a reset
-    or a truncation to an earlier offset moves `initial_offset` there. `group_committed` is the
-    committed offset at which the partition started; 0 if there was none. While the processed offset
-    equals `committed_baseline`, no record was processed since the assignment or an explicit commit.
-    The baseline is -1 if every processed offset must be committed, as after a `seek`. `is_shared`
-    is True if a group assigned the partition. `is_recreated` is True if its topic was recreated
-    while this member read it, or after the group's last commit. With `commits_start` the start
-    offset is committed at once, because a later member would start elsewhere.
+    or a truncation to an earlier offset moves `initial_offset` to that offset. `group_committed` is
+    the committed offset at which the partition started; 0 if there was none. While the processed
+    offset equals `committed_baseline`, no record was processed since the assignment or an explicit
+    commit. The baseline is -1 if every processed offset must be committed, as after a `seek`.
+    `is_shared` is True if a group assigned the partition. `is_recreated` is True if its topic was
+    recreated while this member read it, or after the group's last commit. With `commits_start` the
+    start offset is committed at once, because a later member would start elsewhere.
     """
 
     __slots__ = (
@@ -359,8 +361,8 @@ class TopicPartitionState:
         """Fetches from the leader at least until `until`, instead of from the preferred replica.
 
         Called if the preferred replica has failed or is unknown. `until` is in seconds of the
-        clock. Until then, requests have no rack: otherwise the leader might name the same replica
-        again, instead of sending records.
+        clock. Before that time, fetches have no rack: otherwise the leader might name the same
+        replica again, instead of sending records.
         """
         self.preferred_replica = None
         self.leader_until = until

@@ -37,7 +37,8 @@ FIRST_EPOCHS_VERSION: Final = 3
 class RequestedEpoch(NamedTuple):
     """The epochs of one partition in an OffsetForLeaderEpoch request.
 
-    `last` is the leader epoch of the last fetched record, `current` that of the present leader.
+    `last` is the leader epoch of the last fetched record, and `current` is the epoch of the present
+    leader.
     """
 
     last: int
@@ -45,7 +46,7 @@ class RequestedEpoch(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The largest epoch up to the requested one, and the offset after its last record.
+    """The largest leader epoch up to the requested epoch, and the offset at which it ends.
 
     Epoch and offset are -1 if the log of the leader has no such epoch.
     """
@@ -60,7 +61,7 @@ class EpochEnd(NamedTuple):
 
 
 class LogTruncatedError(KprotoError):
-    """The log of a partition was truncated: returned records are gone, or may be (KIP-320).
+    """The log of a partition was truncated: returned records are gone, or may be gone (KIP-320).
 
     `position` is the offset after the last returned record. Records from `diverging_offset` on are
     gone, and other records may have their offsets. `diverging_offset` is None if the leader does

@@ -1,8 +1,8 @@
 """`PendingRevocations`: partitions that are being revoked, with their listener calls. Does no I/O.
 
 A revocation is pending from the end of fetching until the listener has returned and the offsets are
-committed. The revocation is interrupted if the member loses its membership before that; the
-partitions are then lost, or are revoked again.
+committed. If the member loses its membership during the revocation, the revocation is interrupted:
+the partitions are lost, or are revoked again.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ class PendingRevocations:
     ) -> dict[TopicPartition, TopicPartitionState]:
         """Returns all lost partitions: `states`, and those of `tps` that are being revoked.
 
-        Adds them to `unreported_losses`, except partitions for which `on_revoked` was called.
+        Adds the lost partitions to `unreported_losses`, except partitions for which `on_revoked`
+        was called.
         """
         gone = dict(states)
         gone |= {tp: its.state for tp, its in self._pending.items() if tp in tps}

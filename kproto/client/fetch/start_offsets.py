@@ -89,8 +89,9 @@ class StartOffsetResolver:
     ) -> dict[TopicPartition, TopicPartitionState]:
         """Returns the INITIALIZING partitions of `tps`; without `tps`, all of them.
 
-        With `has_no_commit`, returns those for which the group has no committed offset; otherwise
-        those whose committed offset is unknown. Partitions in `awaiting_assignment` are left out.
+        If `has_no_commit` is True, returns only partitions for which the group has no committed
+        offset; otherwise only partitions whose committed offset is unknown. Partitions in
+        `awaiting_assignment` are left out.
         """
         return {
             tp: state
@@ -104,7 +105,7 @@ class StartOffsetResolver:
     def _still_initializing(
         self, states: _States, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the partitions of `states` that still have this state and are INITIALIZING.
+        """Returns the partitions that still have their state in `states` and are INITIALIZING.
 
         During a look-up, a seek, another look-up or a revocation may have replaced a state or given
         it a position. `has_no_commit` selects partitions, as in `initializing`.
@@ -122,8 +123,8 @@ class StartOffsetResolver:
     ) -> list[Effect]:
         """Starts partitions at their committed offsets, or sets `has_no_commit` if there is none.
 
-        `of_deleted_topics` are partitions whose commits belong to a deleted topic of the same name,
-        and have no offset in `committed`. They start at the log start.
+        `of_deleted_topics` are partitions whose commits belong to a deleted topic of the same name.
+        These partitions have no offset in `committed`, and start at the log start.
         """
         effects: list[Effect] = []
         known = {}

@@ -110,8 +110,8 @@ class StartPositionLookup:
 def depends_on_time(start: Start) -> bool:
     """Returns True if `start` is "latest" or a time.
 
-    The consumer must then look up the partitions in new metadata, because it reads a partition that
-    it finds later from the log start.
+    In this case the consumer must look up the partitions in new metadata: if it finds a partition
+    only later, it reads that partition from the log start.
     """
     return start == "latest" or isinstance(start, datetime | timedelta)
 

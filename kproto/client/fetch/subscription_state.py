@@ -59,8 +59,8 @@ class SubscriptionOptions(NamedTuple):
 class SubscriptionState:
     """Owns the states of the assigned partitions.
 
-    `partitions` has them in the order in which they are fetched. `poll` tracks fetched, polled and
-    processed records. `commit_state` is used only for a group.
+    `partitions` maps the partitions to their states, in the order of fetches. `poll` tracks
+    fetched, polled and processed records. `commit_state` is used only for a group.
     """
 
     def __init__(
@@ -370,7 +370,7 @@ class SubscriptionState:
         return state
 
     def on_callback_returned(self, tps: Iterable[TopicPartition]) -> list[Effect]:
-        """Allows fetches of these partitions, because `on_assigned` has returned."""
+        """Allows fetches of the partitions `tps`, because `on_assigned` has returned."""
         self._awaiting_callback.difference_update(tps)
         return [FetchEffect.WAKE_POLL]
 
@@ -545,10 +545,10 @@ class SubscriptionState:
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
         """Moves the positions of partitions back to the committed offsets in `fetched`.
 
-        A partition without a commit goes back to its start offset if that is not committed yet.
-        Otherwise its position must be looked up. Leaves out partitions whose assignment epoch is
-        not that in `epochs`. Partitions that are being revoked are not committed any more. Returns
-        the states, and effects.
+        A partition without a commit goes back to its start offset if the start offset still waits
+        for its commit. Otherwise the position of the partition must be looked up. Leaves out
+        partitions whose assignment epoch differs from the epoch in `epochs`. Partitions that are
+        being revoked are not committed any more. Returns the states, and effects.
         """
         effects: list[Effect] = []
         self.revocations.exclude_from_commits()

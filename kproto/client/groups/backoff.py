@@ -13,8 +13,9 @@ __all__ = ["Backoff"]
 class Backoff:
     """Counts the consecutive failures of one request, and has the time of its next attempt.
 
-    `not_before` is that time, in seconds of the client's clock; -infinity if `count` is 0. Unlike
-    `retry.Attempts`, a backoff has no deadline: a member retries as long as its consumer is open.
+    `not_before` is the time of the next attempt, in seconds of the client's clock; -infinity if
+    `count` is 0. Unlike `retry.Attempts`, a backoff has no deadline: a member retries as long as
+    its consumer is open.
     """
 
     def __init__(self, settings: ClientSettings) -> None:

@@ -179,8 +179,8 @@ class MemberDriver(ABC, Generic[M]):
     def start(self) -> None:
         """Starts the member, which joins the group once it has a subscription.
 
-        Raises ConfigurationError if the member was started already, and outside the client's event
-        loop.
+        Raises ConfigurationError if the member was started already, or if the call is outside of
+        the client's event loop.
         """
         self._view.loop_guard.check()
         if self._task is not None:

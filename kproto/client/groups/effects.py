@@ -103,9 +103,7 @@ class ApplyAssignment(NamedTuple):
 
 
 class SendLeaveGroup(NamedTuple):
-    """Sends LeaveGroup with a reason; waits for the response until `until`, in seconds of the
-    clock.
-    """
+    """Sends LeaveGroup with a reason; waits for the response until the time `until`."""
 
     member_id: str
     instance_id: str | None
@@ -113,7 +111,7 @@ class SendLeaveGroup(NamedTuple):
     until: float
 
     def request(self, group_id: str, version: int) -> LeaveGroupRequest:
-        """Returns LeaveGroup for `version`: from v3 with instance id, from v5 with reason."""
+        """Returns LeaveGroup for `version`: v3 added the instance id, and v5 the reason."""
         if version < _MEMBERS:
             return LeaveGroupRequest(group_id=group_id, member_id=self.member_id)
         member = Leaving(

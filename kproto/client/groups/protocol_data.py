@@ -30,7 +30,7 @@ __all__ = [
 
 
 def subscription_bytes(subscription: Subscription) -> bytes:
-    """Returns the bytes of a subscription, without the instance id, a field of JoinGroup itself."""
+    """Returns the encoded subscription without the instance id, which is a field of JoinGroup."""
     owned = _by_topic(subscription.owned)
     return encode_subscription(
         ConsumerProtocolSubscription(
@@ -46,7 +46,7 @@ def subscription_bytes(subscription: Subscription) -> bytes:
 
 
 def read_subscription(data: bytes, instance_id: str | None = None) -> Subscription:
-    """Returns the subscription in `data`, which a member has sent, with the member's `instance_id`.
+    """Returns the subscription in `data` from a member; `instance_id` is the member's instance id.
 
     Raises DecodeError.
     """

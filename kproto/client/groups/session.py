@@ -71,7 +71,7 @@ class MemberSession:
         return self._session_start + self.session_ms / 1000 - TIMER_RESOLUTION_S
 
     def has_timed_out(self, now: float) -> bool:
-        """Returns True if no heartbeat was answered for the session timeout.
+        """Returns True if no heartbeat was answered within the session timeout.
 
         Does not check `stable_until`: a rebalance that the member has missed may have ended its
         membership earlier.
@@ -90,7 +90,7 @@ class MemberSession:
             self.on_stable(sent_at)
 
     def on_stable(self, sent_at: float) -> None:
-        """Records that no rebalance had started at `sent_at`, in seconds of the clock.
+        """Stores that no rebalance had started at `sent_at`, in seconds of the clock.
 
         `sent_at` is the time at which the member sent the request whose response shows this.
         """

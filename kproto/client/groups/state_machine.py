@@ -110,7 +110,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         return True
 
     def _note_failure(self, error: KprotoError) -> None:
-        """Stores the error that ended the member; ignores later ones."""
+        """Stores the error that ended the member; ignores later errors."""
         if self.error is not None:
             return
         if isinstance(error, GroupProtocolMismatchError):

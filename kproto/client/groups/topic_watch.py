@@ -32,10 +32,10 @@ def partition_count(info: TopicInfo) -> int:
 
 
 class MissingTopics:
-    """Tracks topics that a member subscribes to by name and that do not exist; reports each once.
+    """Tracks topics that a member subscribes to by name and that do not exist, and reports them.
 
     A topic is reported after it was missing for `patience_s`, because brokers need time to learn of
-    a new topic. It is reported again only if it has existed after the report.
+    a new topic. A reported topic is reported again only if it has existed since the report.
     """
 
     def __init__(self, patience_s: float) -> None:

@@ -34,7 +34,7 @@ class BrokerSelection:
         self._last_failed: dict[Address, int] = {}
 
     def on_request(self, address: Address) -> None:
-        """Records a request to `address`; other brokers with the same load then come first."""
+        """Stores the last use of `address`: other brokers with the same load now come first."""
         self._sequence += 1
         self._last_used[address] = self._sequence
 
@@ -43,7 +43,7 @@ class BrokerSelection:
         self._last_failed.pop(address, None)
 
     def on_failed(self, address: Address) -> None:
-        """Records that a broker cannot be reached, or that its connection was lost."""
+        """Stores that a broker cannot be reached, or that its connection was lost."""
         self._sequence += 1
         self._last_failed[address] = self._sequence
 
@@ -63,13 +63,13 @@ class BrokerSelection:
         The order is:
         - brokers with an open connection, then bootstrap addresses with an open connection, each
           sorted by load, and by last use if their load is equal;
-        - a few of the other known brokers, those that failed last at the end;
+        - a few of the other known brokers; a broker that failed recently comes last;
         - the bootstrap addresses without a connection;
         - the remaining known brokers.
 
         Once all known brokers without a connection have failed, the bootstrap addresses come before
-        them (KIP-899). If the client does not rebootstrap, it opens connections to bootstrap
-        addresses only before the first metadata.
+        these brokers (KIP-899). If the client does not rebootstrap, it opens connections to
+        bootstrap addresses only before the first metadata.
         """
         known = list(dict.fromkeys(brokers))
         self._forget_all_but({*known, *self._bootstrap})
@@ -122,7 +122,7 @@ class RebootstrapTimer:
         self._has_failed = False
 
     def on_request(self, now: float) -> bool:
-        """Records the start of a Metadata request.
+        """Stores that a Metadata request starts at `now`.
 
         Returns True if the client must rebootstrap before it sends the request.
         """
@@ -138,7 +138,7 @@ class RebootstrapTimer:
         return True
 
     def on_failed(self) -> None:
-        """Records a failed Metadata request."""
+        """Stores that a Metadata request has failed."""
         self._has_failed = True
 
     def on_success(self) -> None:

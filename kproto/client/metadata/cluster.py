@@ -250,8 +250,8 @@ class Cluster:
 def no_leader_error(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
     """Returns the error for a partition without a known leader.
 
-    `topics` are those of a Metadata response. The error is the topic's own error if it has one,
-    LEADER_NOT_AVAILABLE if the topic has the partition, else UNKNOWN_TOPIC_OR_PARTITION.
+    `topics` are the topics in a Metadata response. The error is the topic's own error if it has
+    one, LEADER_NOT_AVAILABLE if the topic has the partition, else UNKNOWN_TOPIC_OR_PARTITION.
     """
     code = _NO_SUCH_PARTITION
     for info in topics:

@@ -33,7 +33,8 @@ class MetadataChangeLogger:
 
         A topic changes if its leaders move, if it gets partitions, or if it is recreated. The
         brokers of the first metadata, and topics in their first metadata, get no line. A new
-        controller gets none, because KRaft brokers return any broker as the controller (KIP-590).
+        controller gets no line, because KRaft brokers return any broker as the controller
+        (KIP-590).
         """
         lines = [*self._of_cluster(cluster)]
         for name, info in cluster.topics.items():

@@ -244,7 +244,7 @@ class ClusterView:
         self._requests.coordinators.forget(CoordinatorType.GROUP, [group_id])
 
     async def transaction_coordinator(self, transactional_id: str) -> int:
-        """Returns the node id of the coordinator of a transactional id, as `group_coordinator`."""
+        """Returns the node id of a transactional id's coordinator; works as `group_coordinator`."""
         found = await self._requests.find(CoordinatorType.TRANSACTION, [transactional_id])
         return found[transactional_id]
 
@@ -261,7 +261,10 @@ class ClusterView:
         return self._open_coordinator(CoordinatorType.GROUP, group_id)
 
     def open_transaction_coordinator(self, transactional_id: str) -> BrokerConnection | None:
-        """Returns the open connection to the coordinator of a transactional id, likewise."""
+        """Returns the open connection to the coordinator of a transactional id.
+
+        Returns None in the cases in which `open_group_coordinator` returns None.
+        """
         return self._open_coordinator(CoordinatorType.TRANSACTION, transactional_id)
 
     def _open_coordinator(self, kind: CoordinatorType, key: str) -> BrokerConnection | None:
@@ -281,7 +284,7 @@ class ClusterView:
         return [each for each in await self._by_name.request(wanted) if each.name in wanted]
 
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
-        """Requests metadata of the topics with these ids; returns it, with an error code per topic.
+        """Requests metadata of the topics with these ids; returns the topics with error codes.
 
         If the broker does not support Metadata v12, requests metadata of all topics.
         """
@@ -601,7 +604,7 @@ class ClusterView:
         """Calls `send` concurrently with each leader and its partitions; returns the results.
 
         After a retriable error of `send`, or a lost connection, refreshes the leaders and calls
-        `send` for all of them again, within `api_timeout_ms`. Raises other errors at once. Also
+        `send` for all leaders again, within `api_timeout_ms`. Raises other errors at once. Also
         raises a BrokerResponseError of `leader` at once, because `leader` has retried already.
         """
         partitions = list(partitions)

@@ -235,9 +235,9 @@ def split(request: Q, row: SplitRule, owners: Sequence[Sequence[int]]) -> dict[i
 
     `owners` has, for each element of the request, the node ids of the brokers that answer for it.
     The elements of each new request keep their order. If the same broker answers for all elements,
-    returns `request` itself; otherwise returns new objects that share their elements with it.
-    Structs without elements, such as a topic without partitions, are in the first new request only.
-    Raises ConfigurationError if the request cannot be split.
+    returns `request` itself; otherwise returns new objects that share their elements with
+    `request`. Structs without elements, such as a topic without partitions, are in the first new
+    request only. Raises ConfigurationError if the request cannot be split.
     """
     nodes = list(dict.fromkeys(node for its in owners for node in its))
     if len(nodes) == 1:

@@ -175,7 +175,8 @@ class RequestRouter:
     ) -> R:
         """Sends a request to one broker; forgets leaders and coordinators that are outdated.
 
-        They are outdated if the response says so, or if the connection is lost or times out.
+        A leader or coordinator is outdated if the response says so, or if the connection is lost or
+        times out.
         """
         try:
             if route in _NAMED_BY_CALLER or node is None:
@@ -196,10 +197,7 @@ class RequestRouter:
         return response
 
     def _forget(self, route: Route, request: Request[R]) -> None:
-        """Drops the coordinators, or the topic metadata, that have routed `request`.
-
-        They may be outdated.
-        """
+        """Drops coordinators or topic metadata that have routed `request`: they may be outdated."""
         if route in COORDINATORS:
             self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
         elif route in _BY_PARTITION:

@@ -29,7 +29,7 @@ _NOT_CONTROLLER: Final = code_of("NOT_CONTROLLER")
 def is_not_coordinator(response: Message) -> bool:
     """Returns True if an error in the response requires that the coordinator is looked up again.
 
-    The broker is then not the coordinator, or the coordinator is unavailable.
+    The error means that the broker is not the coordinator, or that the coordinator is unavailable.
     """
     return any(remedy_of_code(c) is Remedy.FIND_COORDINATOR for c in error_codes_in(response))
 

@@ -143,8 +143,8 @@ class HostAddresses:
     def on_attempt_failed(self, socket_address: SocketAddress | None, error: KprotoError) -> None:
         """Adds the error of an attempt to connect to `socket_address`.
 
-        `socket_address` is None if the attempt connected to no address. Then a RequestTimeoutError
-        is added for all remaining addresses; other errors are ignored.
+        `socket_address` is None if the attempt connected to no address. In this case a
+        RequestTimeoutError is added for all remaining addresses, and other errors are ignored.
         """
         if socket_address is not None:
             self.add_failure(socket_address, error)

@@ -1,7 +1,7 @@
 """Authenticates a connection by SASL, and again before its session ends (KIP-368).
 
 `kproto.security.authentication` creates the requests, the connection sends them. A thread derives
-SCRAM keys, because that takes milliseconds.
+SCRAM keys, because the derivation takes milliseconds.
 """
 
 from __future__ import annotations

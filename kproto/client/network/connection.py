@@ -2,11 +2,11 @@
 
 `kproto.protocol` encodes and decodes; `write_queue` decides when bytes are written. The callback of
 a request is called in the iteration of the event loop in which the response arrives. The connection
-fails as a whole: after a lost peer, a broken frame or a request that times out, every request in
-flight gets an error. A single timer watches the deadlines of all requests. If the SASL session has
-a lifetime, a second timer starts reauthentication before the session ends (KIP-368).
+fails as a whole: after a lost connection, a broken frame or a request that times out, every request
+in flight gets an error. A single timer watches the deadlines of all requests. If the SASL session
+has a lifetime, a second timer starts reauthentication before the session ends (KIP-368).
 Reauthentication begins on the broker after the broker has answered the requests in flight. Later
-requests wait until it has ended.
+requests wait until reauthentication has ended.
 """
 
 from __future__ import annotations
@@ -228,8 +228,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
         Yields the deadline, in seconds of the clock, of the response to a request that the block
         sends. The broker responds to the requests in flight first. So the deadline is
-        `request_timeout_ms` after their latest deadline, or after the present time if no request is
-        in flight.
+        `request_timeout_ms` after the latest deadline of the requests in flight, or after the
+        present time if no request is in flight.
         """
         async with self._write_queue.exclusive():
             yield self._deadlines.latest_deadline + self.settings.request_timeout_ms / 1000
@@ -303,8 +303,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
         If the connection was closed before the request was written, the request is sent once more,
         on a new connection. A request that only reads is also sent once more if the broker closed
-        an idle connection. These repetitions apply only to the connections of a client, not to
-        those of `open`.
+        an idle connection. Requests are sent once more only on the connections of a client, not on
+        a connection that a program creates by `open`.
         """
         try:
             return await self._request(request, version, timeout_ms)

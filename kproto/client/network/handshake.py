@@ -114,8 +114,8 @@ async def negotiate_features(
     """Returns the versions that a broker supports, limited to those of `release`, and its features.
 
     `release` is the configured `broker_version`, or None. The broker reports its versions in
-    ApiVersions. Brokers before 0.10 do not have that request: then the result has the versions of
-    `release`. Raises ProtocolError if the broker refuses ApiVersions.
+    ApiVersions. Brokers before 0.10 do not support ApiVersions: for such a broker the result has
+    the versions of `release`. Raises ProtocolError if the broker refuses ApiVersions.
     """
     if release is None:
         return await _broker_features(send, address)

@@ -155,7 +155,7 @@ class ConnectionPool:
     def _drop_node_state(self) -> None:
         """Drops one node state: the oldest whose address has no connection and no backoff.
 
-        Drops none if each address has one of the two.
+        Drops no node state if each address has a connection or a backoff.
         """
         in_use = {address for address, _ in (*self._open, *self._opening)}
         now = self.clock.monotonic()

@@ -17,14 +17,14 @@ class RequestSlots:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def try_acquire(self) -> bool:
-        """Takes a free slot; returns False if there is none. While callers wait, none is free."""
+        """Takes a free slot; returns False if no slot is free, or if callers wait for one."""
         if not self._free:
             return False
         self._free -= 1
         return True
 
     async def acquire(self) -> None:
-        """Takes a slot; callers that already wait get theirs first."""
+        """Takes a slot; callers that already wait get their slots first."""
         if self.try_acquire():
             return
         waiter = asyncio.get_running_loop().create_future()

@@ -49,7 +49,8 @@ class HookCalls:
     """Calls the hooks of a client; a hook that the user does not override is None or has no effect.
 
     `failures` counts the exceptions of hooks. The first exception of each class from a hook is
-    logged with its traceback, later ones at DEBUG, because a hook may be called for each request.
+    logged with its traceback. Later exceptions are logged at DEBUG, because a hook may be called
+    for each request.
     """
 
     def __init__(self, hooks: Hooks | None) -> None:

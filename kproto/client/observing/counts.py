@@ -37,7 +37,7 @@ class ApiCounts:
 
 
 class BrokerCounts:
-    """Counts the connections to one address, and the requests in flight there."""
+    """Counts the connections to one address, and the requests in flight to this address."""
 
     __slots__ = (
         "closed",

@@ -1,4 +1,4 @@
-"""Writes log lines: one line per change of state, without control characters of peers.
+"""Writes log lines: one line per change of state, without control characters from brokers.
 
 All lines go to the logger `kproto.client`: WARNING for events that an operator may have to act on,
 INFO for other changes of state, DEBUG for each request and retry.
@@ -48,7 +48,7 @@ _FORGOTTEN_S: Final = 60.0
 
 
 def reason_of(error: Exception) -> str:
-    """Returns the text of an error; for a BrokerConnectionError without the broker's address."""
+    """Returns the text of an error; omits the broker's address of a BrokerConnectionError."""
     return error.reason if isinstance(error, BrokerConnectionError) else str(error)
 
 
@@ -88,7 +88,7 @@ class RetryLog:
     ) -> None:
         """Removes a partition whose operation has succeeded, or has failed for good (`has_failed`).
 
-        If no partition waits for a retry any more, logs that.
+        Logs a line if no partition waits for a retry any more.
         """
         waiting = self._waiting.get(what)
         if not waiting or waiting.pop((topic, partition), self) is self or waiting:

@@ -49,7 +49,8 @@ class FailureHandler:
     """Handles the failures of one pool, and counts the results.
 
     `handled` counts the records that a `Stop` has marked as done. Failure headers name `group_id`.
-    If transactions commit the records, `retained` keeps failures after their abort.
+    If transactions commit the records, `retained` keeps the failures after the abort of a
+    transaction.
     """
 
     def __init__(

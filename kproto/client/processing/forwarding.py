@@ -1,7 +1,7 @@
 """Sends a failed record to a retry topic or to the dead letter topic.
 
-Failure headers may make the record larger than the topic accepts. It is then sent without the text
-of the error; if it is still too large, without failure headers.
+Failure headers may make the record larger than the topic accepts. In this case the record is sent
+without the text of the error. If the record is still too large, it is sent without failure headers.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ async def send_forwarded(
     """Sends a record that failed with `error` to `topic`, with failure headers.
 
     `attempts` counts the attempts of this `run`; `due_ms` is the time of the next attempt in ms
-    since 1970, None for a dead letter. `refused_forms` has the errors of the first of the three
-    forms, if they were too large in earlier transactions. Raises the errors of the producer.
+    since 1970, None for a dead letter. `refused_forms` has an error for each of the three forms of
+    the record that was too large in an earlier transaction. Raises the errors of the producer.
     """
     origin = origin_of(record)
     attempts += origin.attempts

@@ -1,7 +1,7 @@
 """`HandlerTransaction`: the records that a handler of `run` sends in the transaction of `run`.
 
-They are collected while the handler runs, and appended when it has returned. So a handler that
-fails has sent nothing, and the transaction need not be aborted.
+The records are collected while the handler runs, and appended when it has returned. So a handler
+that fails has sent nothing, and the transaction need not be aborted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["HandlerTransaction"]
 
 
 class HandlerTransaction:
-    """Collects the records that one call of a handler sends; `run` with `transactional_id` has it.
+    """Collects the records that one call of a handler of `run` with `transactional_id` sends.
 
-    When the handler returns, `run` appends these records to its transaction. They are committed
-    together with the offset of the handled record, and neither is committed if the transaction is
-    aborted: then `run` calls the handler with the record again. If the handler raises, its records
-    are dropped, except after `Stop(done=True)`.
+    When the handler returns, `run` appends these records to its transaction. The transaction
+    commits the sent records together with the offset of the handled record. If the transaction is
+    aborted, it commits neither, and `run` calls the handler with the handled record again. If the
+    handler raises, the sent records are dropped, except after `Stop(done=True)`.
     """
 
     __slots__ = ("_is_closed", "_records")

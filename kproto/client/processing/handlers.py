@@ -85,8 +85,8 @@ def unreadable_record(error: UnreadableRecordError) -> Record:
 async def raise_unreadable(handle: RecordHandler, record: Record) -> None:
     """Calls `handle` with the record.
 
-    If `unreadable_record` made the record, raises the record's UnreadableRecordError instead of the
-    call.
+    If `unreadable_record` made the record, does not call `handle`, but raises the record's
+    UnreadableRecordError.
     """
     if isinstance(record.value, UnreadableValue):
         raise record.value.error

@@ -295,7 +295,7 @@ class ProcessingPool:
         return self._tracker.held_bytes
 
     def on_poll_refused(self) -> None:
-        """Records that a poll waits because the pool accepts no records.
+        """Notes that a poll waits, because the pool accepts no records.
 
         The pool wakes this poll when it accepts records again.
         """

@@ -116,8 +116,8 @@ class ConsumerPort(Protocol):
 class AckSink(Protocol):
     """Acknowledges the records that the tracker of the pool lists as processed.
 
-    `consumer.offset_acks` commits their offsets, and `run_transactions` commits a transaction.
-    Another sink may acknowledge records of a share group.
+    `consumer.offset_acks` commits the offsets of these records, and `run_transactions` commits a
+    transaction. Another sink may acknowledge records of a share group.
     """
 
     def acknowledge_soon(self) -> None:
@@ -129,14 +129,14 @@ class AckSink(Protocol):
         ...
 
     def on_lost(self, epochs: Collection[object]) -> None:
-        """Records that partitions with these assignment epochs were lost, or revoked."""
+        """Handles the loss or revocation of partitions with these assignment epochs."""
         ...
 
 
 class TransactionalProducer(Protocol):
     """A producer with a transactional id; `producer.run_producer` implements it.
 
-    A KprotoError of `start`, `begin`, `commit` and `abort` means that the producer cannot continue.
+    A KprotoError of `start`, `begin`, `commit` or `abort` means that the producer cannot continue.
     """
 
     async def start(self) -> None:
@@ -152,10 +152,9 @@ class TransactionalProducer(Protocol):
     ) -> Awaitable[object]:
         """Appends a record; the result waits for its ack.
 
-        Calls `on_failed` with the error if the record fails later, and with True if `is_refusal` is
-        True for this record. Raises EncodeError or
-        ConfigurationError for an invalid record, without effect on the transaction. After other
-        errors the transaction must be aborted.
+        If the record fails later, calls `on_failed` with the error, and with the result of
+        `is_refusal`. Raises EncodeError or ConfigurationError for an invalid record, without effect
+        on the transaction. After other errors the transaction must be aborted.
         """
         ...
 
@@ -166,7 +165,8 @@ class TransactionalProducer(Protocol):
     def is_refusal(self, error: BaseException) -> bool:
         """Returns True if a broker has refused the record itself, and would do so again.
 
-        Returns False if the record has failed only because the transaction or the producer has.
+        Returns False if the record has failed only because the transaction or the producer has
+        failed.
         """
         ...
 
@@ -197,7 +197,7 @@ class TransactionalConsumer(Protocol):
         ...
 
     async def stop_commits(self) -> None:
-        """Commits processed offsets with `auto_commit`, and stops all commits of the consumer."""
+        """Commits processed offsets if `auto_commit` is True; then stops the consumer's commits."""
         ...
 
     def processed_commit(self) -> TransactionalCommit:

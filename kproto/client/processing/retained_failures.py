@@ -21,8 +21,8 @@ _RecordId: TypeAlias = tuple[str, int, int]
 class TransactionRestartedError(Exception):
     """Raised in a worker if its record is not in the transaction, and is polled again.
 
-    `too_large` is the error of a broker that has refused the dead letter of the record, or its
-    record in a retry topic, because of its size.
+    `too_large` is the error of a broker that has refused the forwarded record, in a retry topic or
+    the dead letter topic, because of its size.
     """
 
     def __init__(self, too_large: BaseException | None = None) -> None:
@@ -33,9 +33,9 @@ class TransactionRestartedError(Exception):
 class RetainedFailures:
     """Retains failures until the offset after their record is committed.
 
-    A record whose sent records a broker has refused fails with the error of the broker, instead of
-    the next call of its handler. A record whose last attempt has failed fails again each time it is
-    polled, until its dead letter is committed.
+    If a broker has refused records that the handler sent for a record, the handler is not called
+    for this record again: the record fails with the error of the broker. A record whose last
+    attempt has failed fails again each time it is polled, until its dead letter is committed.
     """
 
     __slots__ = ("_alone", "_attempts", "_errors", "_final", "_refused_forms")
@@ -50,7 +50,7 @@ class RetainedFailures:
     def count_failure(self, record: Record) -> int:
         """Counts a failure of a record; returns the number of its failures.
 
-        Does not count a record again whose last attempt has failed.
+        Counts no further failure after `on_last_attempt`.
         """
         its = _id_of(record)
         if its not in self._final:
@@ -68,7 +68,7 @@ class RetainedFailures:
             self._alone.update(dict.fromkeys(map(_id_of, records)))
 
     def on_last_attempt(self, record: Record, error: BaseException) -> None:
-        """Records that no attempt is left: the record is forwarded, or ends `run`."""
+        """Stores that the record has no attempt left: it is forwarded, or ends `run`."""
         self._final[_id_of(record)] = error
 
     def take(self, record: Record) -> BaseException | None:
@@ -91,7 +91,7 @@ class RetainedFailures:
         return self._refused_forms.get(_id_of(record), [])
 
     def on_form_refused(self, record: Record, error: BaseException) -> None:
-        """Records that the next form of the forwarded record was too large, too."""
+        """Stores that the next form of the forwarded record was also too large."""
         self._refused_forms.setdefault(_id_of(record), []).append(error)
 
     def forget_before(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -12,7 +12,8 @@ class RunSummary(NamedTuple):
 
     `handled` counts the records for which the handler returned, or raised `Stop(done=True)`.
     `retried` counts retries of the handler in this run. `sent_to_retry` counts the records sent to
-    a retry topic, `dead_letters` those sent to the dead letter topic; `handled` includes neither.
+    a retry topic, and `dead_letters` counts the records sent to the dead letter topic. `handled`
+    does not count these records.
     """
 
     handled: int = 0

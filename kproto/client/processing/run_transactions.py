@@ -47,8 +47,8 @@ def _ignore(error: KprotoError, is_refusal: bool) -> None:
 class RunTransactions:
     """Runs the transactions of one `run()`, from `start` to `close`.
 
-    `pool` is set before the first record is polled. It is the `RecordSink` of forwarded records,
-    too: dead letters are in the same transaction as the offset of their record.
+    `pool` is set before the first record is polled. `RunTransactions` is also the `RecordSink` of
+    forwarded records: a dead letter is in the same transaction as the offset of the failed record.
     """
 
     def __init__(
@@ -149,8 +149,8 @@ class RunTransactions:
     async def acknowledge(self, limit_ms: int) -> None:
         """Commits the last transaction within `limit_ms`.
 
-        If it does not end in time, logs a warning: it is aborted, and its records are redelivered.
-        It is not committed if the member has failed.
+        If the transaction does not end in time, logs a warning: the transaction is aborted, and its
+        records are redelivered. Commits nothing if the member has failed.
         """
         if self._task is None:  # it was stopped before its start
             return
@@ -167,7 +167,7 @@ class RunTransactions:
             self._changed.set()
 
     async def end_before_release(self, until: float) -> None:
-        """Commits the transaction until `until`, before other members own its partitions.
+        """Commits the transaction by `until`, before other members own its partitions.
 
         After that time the coordinator refuses the offsets, and the transaction is aborted.
         """
@@ -234,7 +234,7 @@ class RunTransactions:
         logger.warning(text, self._group_id, cause)
 
     async def _restart(self) -> None:
-        """Aborts the transaction, and moves the positions back; if that fails, it is repeated."""
+        """Aborts the transaction, and moves the positions back; repeats the move if it fails."""
         cycle, clock = self._cycle, self._clock
         if cycle.is_overdue:
             self._log_restart(_REBALANCE)
@@ -342,8 +342,8 @@ class RunTransactions:
     ) -> None:
         """Sends a forwarded record in the transaction, and waits for its ack.
 
-        Raises TransactionRestartedError if the handled record is polled again, and the error of a
-        record that cannot be sent; the transaction is aborted then.
+        Raises TransactionRestartedError if the handled record is polled again. If the forwarded
+        record is refused, raises its error, and the transaction is aborted.
         """
         shard = self.pool.current_shard
         await self._enter(shard)

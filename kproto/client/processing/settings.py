@@ -74,7 +74,7 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class RetryTopic:
-    """A topic for failed records, which are retried from there `delay_ms` after they failed."""
+    """A topic for failed records; `run` reads it, and retries a record after `delay_ms`."""
 
     topic: str
     delay_ms: int

@@ -50,9 +50,9 @@ class Shard(ABC):
     the number of failures by offset. A shard that `is_draining` accepts and starts no records;
     `dropped` is the first offset that it dropped without a start. The records of a shard that
     `is_lost` are not committed. `is_ready` is True while the shard is in the tracker's queue of
-    ready shards, `is_timed` while a check for due records is scheduled. `has_backpressure` is True
-    while the consumer does not poll the partition, because `backpressure_limit` records were
-    queued. `mean_bytes` is the mean size of the records that the shard holds.
+    ready shards. `is_timed` is True while a check for due records is scheduled. `has_backpressure`
+    is True while the consumer does not poll the partition, because `backpressure_limit` records
+    were queued. `mean_bytes` is the mean size of the records that the shard holds.
     """
 
     __slots__ = (

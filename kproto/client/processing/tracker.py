@@ -314,7 +314,7 @@ class RecordTracker:
     def discard(self, state: object) -> None:
         """Drops the records of a partition.
 
-        Ignores the results of those that handlers are processing.
+        Ignores the results of records that handlers are processing.
         """
         for shard in [*self._shards_of(state)]:
             shard.discard()

@@ -2,7 +2,7 @@
 
 Does no I/O: callers pass the time, in seconds of the client's clock. Each transaction begins after
 the previous one has ended. Handlers run at any time, because their records are appended only after
-they have returned; only that append waits while a transaction ends.
+they have returned; only the append waits while a transaction ends.
 
 | phase | event | next phase |
 |---|---|---|
@@ -94,22 +94,22 @@ class TransactionCycle:
         return self.phase is CyclePhase.ACCEPTING
 
     def is_done(self, request: int) -> bool:
-        """Returns True if this request of a commit was carried out, or the producer has failed."""
+        """Returns True if commit number `request` was carried out, or the producer has failed."""
         return self.phase is CyclePhase.FAILED or self._done >= request
 
     # Events
 
     def on_append(self, assignment_epoch: object) -> None:
-        """Records that an append starts, for a record of the assignment."""
+        """Counts an append that starts, for a record of the assignment `assignment_epoch`."""
         self.appending += 1
         self.touched.add(assignment_epoch)
 
     def on_append_done(self) -> None:
-        """Records that an append has ended."""
+        """Counts an append that has ended."""
         self.appending -= 1
 
     def on_begun(self, now: float) -> None:
-        """Records that a transaction has begun at `now`."""
+        """Stores that a transaction has begun at `now`."""
         self.is_open = True
         self._began_at = now
 
@@ -119,7 +119,7 @@ class TransactionCycle:
         return self._requests
 
     def on_commit_started(self) -> None:
-        """Records that the offsets to commit are known; later requests need another commit."""
+        """Notes that the offsets to commit are known; later requests need another commit."""
         self._committing = self._requests
 
     def postpone_commit(self) -> None:
@@ -139,7 +139,7 @@ class TransactionCycle:
         return not self.touched.isdisjoint(epochs)
 
     def on_committed(self) -> None:
-        """Records the commit of the transaction; a restart that was requested meanwhile follows."""
+        """Ends the committed transaction; a restart that was requested meanwhile follows."""
         self._end_transaction()
         self._done = self._committing
         self._restarts = 0
@@ -148,13 +148,13 @@ class TransactionCycle:
             self.phase = CyclePhase.ACCEPTING
 
     def on_restart_failed(self, now: float) -> None:
-        """Records at `now` that the positions could not be moved: the restart is repeated."""
+        """Repeats the restart, because the positions could not be moved at `now`."""
         self._back_off(now)
 
     def on_restarted(self, now: float) -> None:
-        """Records that records are polled from the committed offsets again.
+        """Ends the restart: polls continue at the committed offsets.
 
-        The next restart follows after a backoff, unless a transaction is committed before.
+        A later restart waits for a backoff, unless a transaction was committed before it.
         """
         self._end_transaction()
         self.is_overdue = False
@@ -173,7 +173,7 @@ class TransactionCycle:
         self.touched.clear()
 
     def fail(self) -> None:
-        """Records that the producer cannot continue."""
+        """Ends the cycle, because the producer cannot continue."""
         self.phase = CyclePhase.FAILED
 
     # The next step

@@ -110,7 +110,8 @@ class _TopicAssignment:
     def fill(self, may: Callable[[str, int], bool] | None) -> None:
         """Assigns each consumer the first unassigned partitions, up to the consumer's share.
 
-        `may` returns True if a consumer may have a partition; None allows all.
+        `may` returns True if a consumer may have a partition. If `may` is None, every consumer may
+        have every partition.
         """
         for consumer in self.assigned:
             if not self._unassigned:
@@ -131,8 +132,8 @@ class _TopicAssignment:
 def _match_racks(shares: Sequence[_TopicAssignment]) -> None:
     """Assigns each partition only to a consumer without a rack, or with a replica in its rack.
 
-    Topics with the same consumers and the same number of partitions are co-partitioned: one
-    consumer gets the same partition of all of them.
+    Topics with the same consumers and the same number of partitions are co-partitioned: for
+    example, one consumer gets partition 0 of all these topics.
     """
     co_partitioned: dict[tuple[int, tuple[str, ...]], list[_TopicAssignment]] = {}
     for share in shares:

@@ -80,8 +80,8 @@ def eager_member_data(member: Subscription) -> MemberData:
 def cooperative_member_data(member: Subscription) -> MemberData:
     """Returns the partitions that a cooperative sticky member owns, and their generation.
 
-    The generation is that of the subscription. If the subscription has none, it is that in the user
-    data.
+    The generation is taken from the subscription, or from the user data if the subscription has no
+    generation.
     """
     if member.generation >= 0:
         return MemberData(member.owned, member.generation)

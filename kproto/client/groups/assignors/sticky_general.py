@@ -216,9 +216,10 @@ class StickyBalancer:
 
 
 class _PartitionMoves:
-    """Records the moves of partitions between pairs of members.
+    """Stores the moves of partitions between pairs of members.
 
-    `partition_to_move` uses the records to avoid moves of a topic's partitions in both directions.
+    `partition_to_move` uses the stored moves to avoid moves of a topic's partitions in both
+    directions.
     """
 
     def __init__(self) -> None:
@@ -240,9 +241,9 @@ class _PartitionMoves:
         return next(iter(by_pair.get((to, owner), (tp,))))
 
     def record(self, tp: TopicPartition, source: str, to: str) -> None:
-        """Records the move of a partition from `source` to `to`.
+        """Stores the move of a partition from `source` to `to`.
 
-        Several moves of a partition count as one, from its first owner.
+        Several moves of a partition count as one move, from its first owner to its last owner.
         """
         first = source
         pair = self._by_partition.pop(tp, None)

@@ -293,7 +293,8 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def _waits_for_generation(self) -> bool:
         """True while the member waits for the JoinGroup response, and has a member id already.
 
-        It has no generation then. A heartbeat can show if the broker still knows the member id.
+        The member has no generation during this wait. A heartbeat can show if the broker still
+        knows the member id.
         """
         return self.generation < 0 and bool(self.member_id) and self.phase is Phase.JOINING
 

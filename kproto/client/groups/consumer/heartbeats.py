@@ -1,4 +1,4 @@
-"""Builds ConsumerGroupHeartbeat: the first one has all fields, later ones only changes (KIP-848).
+"""Builds ConsumerGroupHeartbeat: the first has all fields, later ones have only changes (KIP-848).
 
 Plain functions on plain data. The coordinator knows the fields of the last heartbeat that
 succeeded; after a heartbeat that failed or was not answered, the member sends all fields again.
@@ -99,9 +99,9 @@ def heartbeat_request(
 
     `known` has the fields of the last heartbeat since the join; it is None if there was none, or if
     that heartbeat failed. The heartbeat has the `fields` that differ from `known`, or all fields if
-    `known` is None. If `acknowledges` is True, it also lists the owned partitions, even if they
-    have not changed. Raises UnsupportedVersionError if the fields have a pattern and `version` does
-    not support patterns.
+    `known` is None. If `acknowledges` is True, the heartbeat also lists the owned partitions, even
+    if they have not changed. Raises UnsupportedVersionError if the fields have a pattern and
+    `version` does not support patterns.
     """
     if fields.regex and version < CLIENT_MEMBER_ID_VERSION:
         raise UnsupportedVersionError(

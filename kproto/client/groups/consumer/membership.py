@@ -571,8 +571,8 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         The other member may be running, or may have failed without leaving. If the wait lasts
         longer than the session timeout plus a heartbeat interval, this member fails with `error`.
 
-        This member may hold the instance id itself, from before it lost its epoch. Then a heartbeat
-        first releases the instance id.
+        This member may hold the instance id itself, from before it lost its epoch. In that case a
+        heartbeat first releases the instance id.
         """
         if self._may_have_instance and self.member_id:
             self._may_have_instance = False

@@ -74,9 +74,9 @@ def difference(
 ) -> Difference:
     """Returns the partitions to revoke, the partitions to add, and the topic ids without a name.
 
-    `owned` are the present partitions, `assigned` those of the new assignment. `name_of` returns
-    the name of a topic id, or None if the name is not known yet. Ignores an assigned partition if
-    `is_subscribed` returns False for its topic.
+    `owned` are the partitions that the member owns, and `assigned` is the new assignment. `name_of`
+    returns the name of a topic id, or None if the name is not known yet. Ignores an assigned
+    partition if `is_subscribed` returns False for its topic.
     """
     names = {topic_id: name_of(topic_id) for topic_id, _ in assigned}
     target = {
