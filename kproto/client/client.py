@@ -281,8 +281,9 @@ class Client:
         """Requests metadata of `topics`, or of all topics if `topics` is None.
 
         Returns the topics, with their error codes. The request creates no topics, except at brokers
-        before Kafka 0.11. It refreshes the brokers, too: with an empty list, only the brokers.
-        Raises ConfigurationError if `topics` is no iterable of names, such as a single name.
+        before Kafka 0.11. The request also refreshes the brokers; with an empty list, it refreshes
+        only the brokers. Raises ConfigurationError if `topics` is no iterable of names, such as a
+        single name.
         """
         if topics is not None:
             if isinstance(topics, str | bytes | Mapping) or not isinstance(topics, Iterable):

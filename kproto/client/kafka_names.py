@@ -89,8 +89,9 @@ def resolve_aliases(
 ) -> dict[str, Any]:
     """Returns the arguments of a call under their short names.
 
-    `arguments` has the arguments under their short names; None if the caller left one out.
-    `kafka_names` has the arguments under Kafka's names, which `names` maps to the short names.
+    `arguments` has the arguments under their short names; an argument that the caller left out is
+    None. `kafka_names` has the arguments under Kafka's names, which `names` maps to the short
+    names.
 
     Raises:
         ConfigurationError: the caller set both names of a setting, or an unknown isolation level.

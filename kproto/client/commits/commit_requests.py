@@ -23,7 +23,7 @@ class CommitKind(Enum):
 
 
 class CommitRequest(NamedTuple):
-    """A commit, which the committer sends after earlier ones.
+    """A commit, which the committer sends after earlier commits.
 
     An EXPLICIT commit has its `offsets`, and for each partition data from the time of the call:
     `assignment_epochs` has the assignment epoch, and `baselines` has the state and the processed

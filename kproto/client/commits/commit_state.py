@@ -1,4 +1,4 @@
-"""`CommitState`: the last commits and the time of the next one; the actions for commit errors.
+"""`CommitState`: the last commits, and the time of the next commit; the actions for commit errors.
 
 Does no I/O: callers pass the time, in seconds of the client's clock. `committer` sends commits.
 """
@@ -170,7 +170,7 @@ class CommitState:
     def add_known(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
         """Adds offsets that the group had committed, and that the client fetched at `now`.
 
-        Does not replace known offsets, such as those that this consumer has committed.
+        Does not replace known offsets, such as offsets that this consumer has committed.
         """
         for tp, its in offsets.items():
             self._last.setdefault(tp, (its, now))

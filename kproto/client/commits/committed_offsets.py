@@ -26,8 +26,8 @@ logger = logging.getLogger("kproto.client")
 class FetchedCommits(NamedTuple):
     """The committed offset of each partition; None if there is none.
 
-    `of_deleted_topics` are partitions whose commit belongs to a deleted topic of the same name;
-    their offset is None, too.
+    `of_deleted_topics` are partitions whose commit belongs to a deleted topic of the same name; the
+    offset of such a partition is also None.
     """
 
     offsets: dict[TopicPartition, CommittedOffset | None]

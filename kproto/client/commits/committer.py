@@ -1,4 +1,4 @@
-"""`Committer`: sends commits one after the other, so that none overtakes another.
+"""`Committer`: sends commits one after the other, so that no commit overtakes an earlier commit.
 
 If a caller is cancelled, its commit in flight continues without retries, because the broker may
 have received the commit. The next commit waits for it.
@@ -92,7 +92,7 @@ class Committer:
         of sending. Raises RequestTimeoutError if earlier commits last too long. Raises
         CommitFailedError if the partitions are revoked, or the consumer is closed, before the
         commit succeeds, or if this member may not commit. Raises BrokerResponseError for the first
-        other error; the partitions without an error are committed even then.
+        other error; the partitions without an error are committed even after such an error.
         """
         is_abandoned = asyncio.Event()
         task = start_task(self._commit(request, limit_ms, is_abandoned))
@@ -110,7 +110,7 @@ class Committer:
 
     @property
     def has_commits(self) -> bool:
-        """True while a commit is in flight, or waits for an earlier one."""
+        """True while a commit is in flight, or waits for an earlier commit."""
         return bool(self._in_flight)
 
     async def end(self, until: float) -> None:
@@ -341,7 +341,8 @@ def _partitions_lost_error(
 ) -> CommitFailedError:
     """Returns the error of a commit whose partitions were lost while it waited.
 
-    `error` is the error after which the commit waited for its retry; None if it did not wait.
+    `error` is the error after which the commit waited for its retry; None if the commit had no
+    error.
     """
     name = error.name if isinstance(error, CommitFailedError | BrokerResponseError) else None
     gone = CommitFailedError(f"{format_partitions(tps)}: {_REASSIGNED}", name=name)

@@ -62,8 +62,8 @@ async def commit_group_offsets(
     async def with_topic_ids() -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets with topic ids.
 
-        Refreshes the metadata of topics for which the caller passes no id: the cached id may be
-        that of a deleted topic.
+        Refreshes the metadata of topics for which the caller passes no id: the cached id may be the
+        id of a deleted topic.
         """
         if names:
             await view.refresh(names)

@@ -133,7 +133,7 @@ def _commit_request(
 def commit_answers(
     response: OffsetCommitResponse, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> dict[TopicPartition, BrokerResponseError | None]:
-    """Returns the error of each partition of the requested `offsets`; None if it is committed.
+    """Returns the error of each partition in `offsets`, None if its offset was committed.
 
     Raises ProtocolError if the response lacks a partition.
     """
@@ -161,9 +161,9 @@ def committed_requests(
 
     The first request is for the newest brokers; the caller sends the first request that the
     coordinator supports. `id_of` returns the id of a topic, all zeros if it is unknown. `identity`
-    is that of a member with an epoch, or None; from v9 on the coordinator refuses a stale epoch
-    (KIP-848). Brokers that support `require_stable` refuse to return an offset while a transaction
-    that commits it is pending (KIP-447).
+    is the identity of a member with an epoch, or None; from v9 on the coordinator refuses a stale
+    epoch (KIP-848). Brokers that support `require_stable` refuse to return an offset while a
+    transaction that commits it is pending (KIP-447).
     """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in tps:

@@ -136,9 +136,9 @@ def encode_bitmap(
 ) -> str:
     """Returns the metadata of a commit of `offset`: a text of at most `most` bytes.
 
-    The text is empty if no record after `offset` is processed. It has the offset and the topic id,
-    because tools copy commits with their metadata to other topics, whose records differ. `topic_id`
-    is all zeros if it is unknown.
+    The text is empty if no record after `offset` is processed. Otherwise the text has the offset
+    and the topic id, because tools copy commits with their metadata to other topics, whose records
+    differ. `topic_id` is all zeros if it is unknown.
 
     If the bitmap does not fit, its highest offsets are dropped. If `offset` is outside of the
     bitmap, the text is empty: a user that commits an earlier offset reads the later records again.

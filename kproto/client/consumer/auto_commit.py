@@ -1,9 +1,9 @@
 """`AutoCommit`: commits in the background while a group consumer reads.
 
-With `auto_commit` it commits processed offsets once per interval. It commits the start offset of a
-partition at once, even without `auto_commit`, if a later member would otherwise start at another
-offset, for example if `start` is "latest". `commit_state` decides when a commit is due; the
-rebalance listener commits revoked partitions.
+With `auto_commit` it commits processed offsets once per interval. `AutoCommit` commits the start
+offset of a partition at once, even without `auto_commit`, if a later member would otherwise start
+at another offset, for example if `start` is "latest". `commit_state` decides when a commit is due;
+the rebalance listener commits revoked partitions.
 """
 
 from __future__ import annotations

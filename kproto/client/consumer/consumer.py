@@ -49,8 +49,8 @@ class Consumer(RecordStream):
     partition within a timeout.
 
     After a lost connection or a retriable error code, requests are retried for `api_timeout_ms`;
-    then the last error is raised. Raises BrokerResponseError for other error codes. For bytes
-    that are no records, returns the records before them, and then raises CorruptBatchError. Raises
+    then the last error is raised. Raises BrokerResponseError for other error codes. For bytes that
+    are no records, returns the records before the bytes, and then raises CorruptBatchError. Raises
     UnreadableRecordError once for an unreadable record; the next call continues after the record.
     """
 
@@ -109,7 +109,7 @@ class Consumer(RecordStream):
     async def close(self) -> None:
         """Ends every iteration, cancels the fetches in flight and closes their connections.
 
-        A cancelled call does so, too, before it raises CancelledError.
+        If the call is cancelled, it completes these steps before it raises CancelledError.
         """
         self._view.loop_guard.check()
         self._status.is_closed = True

@@ -1,4 +1,4 @@
-"""`GroupConsumer`: reads partitions that its group assigns, or manually assigned ones.
+"""`GroupConsumer`: reads partitions that its group assigns, or manually assigned partitions.
 
 It is composed of the poll loop (`record_stream`), the rebalance listener, the committer and
 auto-commit, the processing of `run()`, and the group member, which handles no records.
@@ -69,10 +69,10 @@ _NEVER: Final = float("inf")
 class GroupConsumer(RecordStream):
     """Yields the records of its assigned partitions; `Client.consumer` creates it.
 
-    Iterations work as those of `Consumer`, and have no end. Use the consumer with `async with`: the
-    end of the block waits until the consumer is closed (see `close`). Without a block the first
-    poll joins the group, and `close`, or `aclose` of the iteration, closes the consumer. If the
-    iteration is garbage-collected, the consumer is closed in the background.
+    Iterations work as the iterations of `Consumer`, and have no end. Use the consumer with `async
+    with`: the end of the block waits until the consumer is closed (see `close`). Without a block
+    the first poll joins the group, and `close`, or `aclose` of the iteration, closes the consumer.
+    If the iteration is garbage-collected, the consumer is closed in the background.
 
     A record, a list, a batch or the records of a `poll` count as processed when the caller polls
     again, or when the block ends without an exception. `auto_commit`, or a call of `commit`,
@@ -178,7 +178,10 @@ class GroupConsumer(RecordStream):
         self._auto_commit.start()
 
     async def _start_at_first_poll(self) -> None:
-        """Joins the group at the first poll; if that fails or is cancelled, the next poll joins."""
+        """Joins the group at the first poll.
+
+        If the join fails or is cancelled, the next poll joins.
+        """
         self._has_started = True
         try:
             await self._start()
@@ -218,13 +221,14 @@ class GroupConsumer(RecordStream):
         ended does not count. `leave` overrides the setting `leave`: by default a dynamic member
         leaves, so that the group rebalances at once, and a static member stays, so that it can
         rejoin within its session. If another task closes the consumer, the call waits for that
-        close. Raises an error, such as that of a callback, if no poll has raised it yet.
+        close. Raises an error, such as the error of a callback, if no poll has raised it yet.
 
         If `close` is cancelled, once or repeatedly, it still commits and leaves before it raises
-        CancelledError. It has `error_flush_ms` for this, and callbacks and the handlers of `run`
-        have `cancelled_close_ms` in addition; a callback or handler that exceeds both is cancelled.
-        If this time is too short, another call, or the close of the client, completes the close,
-        with the same limits; it raises RequestTimeoutError if the time is too short again.
+        CancelledError. The commit and the leave have `error_flush_ms`, and callbacks and the
+        handlers of `run` have `cancelled_close_ms` in addition; a callback or handler that exceeds
+        both is cancelled. If this time is too short, another call, or the close of the client,
+        completes the close, with the same limits; it raises RequestTimeoutError if the time is too
+        short again.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
@@ -424,9 +428,10 @@ class GroupConsumer(RecordStream):
         be handled at a time. `handler` returns None if all records are processed, or a dict from
         the index of each failed record in the batch to its exception; if it raises, all records of
         the batch have failed. Failed records are retried or sent to `retry_topics` and
-        `dead_letter_topic` one by one as in `run`, and the others count as processed. With order
-        "partition" the next batch starts after the retries, and a retry has failed records only. If
-        `handler` raises `Stop(done=True)`, all records of its batch are processed.
+        `dead_letter_topic` one by one as in `run`, and the other records of the batch count as
+        processed. With order "partition" the next batch starts after the retries, and a retry has
+        failed records only. If `handler` raises `Stop(done=True)`, all records of its batch are
+        processed.
 
         Raises the errors of `run`, and ConfigurationError if `handler` returns something else.
         """
@@ -480,7 +485,7 @@ class GroupConsumer(RecordStream):
             self._view.topic_creation.allow([*names, *(topic for topic, _ in tps)])
 
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
-        """Adds the retry topics `topics` to the subscription, and removes the previous ones.
+        """Adds the retry topics `topics` to the subscription, and removes earlier retry topics.
 
         Partitions of retry topics without a committed offset start at the log start.
         """
@@ -600,9 +605,9 @@ class GroupConsumer(RecordStream):
 
         `offsets` maps partitions to the offset of the next record to be read. Instead, it may be a
         record, list or batch that an iteration returned, or the result of `poll`. The records that
-        were returned last are not processed yet: pass them to commit them, too. `metadata` is
-        stored with each offset. A commit waits for earlier ones, and is retried for
-        `api_timeout_ms` after retriable errors. Raises CommitFailedError if this member may not
+        were returned last are not processed yet: `commit` commits them only if they are passed.
+        `metadata` is stored with each offset. A commit waits for earlier commits, and is retried
+        for `api_timeout_ms` after retriable errors. Raises CommitFailedError if this member may not
         commit the partitions now, BrokerResponseError if the broker refuses the commit,
         RequestTimeoutError, and ConfigurationError for invalid offsets.
         """
@@ -635,8 +640,8 @@ class GroupConsumer(RecordStream):
         Use it after the abort of a transaction, so that its records are returned again. Waits while
         an open transaction has offsets of the partitions (KIP-447). A partition without a committed
         offset moves to the offset at which the group starts. Buffered records are dropped. Raises
-        BrokerResponseError, and other errors of the requests; then no position is moved. Raises
-        ConfigurationError during `run`, and once the consumer is closed.
+        BrokerResponseError and other errors of the requests, and moves no position after such an
+        error. Raises ConfigurationError during `run`, and once the consumer is closed.
         """
         self._view.loop_guard.check()
         self._check_started("seek in")

@@ -111,8 +111,8 @@ class GroupEffectHandler:
     def is_out_of_session(self) -> bool:
         """True if the session may have expired while the event loop or the machine was stopped.
 
-        Other members may then own the partitions. As soon as the member runs again, it treats the
-        partitions as lost.
+        In this case other members may own the partitions. As soon as the member runs again, it
+        treats the partitions as lost.
         """
         if self.member is None or self._status.is_closed or self._status.fatal_error is not None:
             return False

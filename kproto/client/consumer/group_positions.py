@@ -35,7 +35,7 @@ class PositionAndLagLookup:
         self._read_committed = read_committed
 
     def state_of(self, tp: TopicPartition) -> TopicPartitionState:
-        """Returns the state of a partition. Raises ConfigurationError if it is not assigned."""
+        """Returns the state of an assigned partition; raises ConfigurationError for any other."""
         state = self._subscriptions.partitions.get(tp)
         if state is None:
             assigned = format_partitions(self._subscriptions.partitions) or "nothing"
@@ -45,7 +45,10 @@ class PositionAndLagLookup:
         return state
 
     def check_assigned(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Returns the partitions as a list. Raises ConfigurationError if one is not assigned."""
+        """Returns the partitions as a list.
+
+        Raises ConfigurationError if a partition is not assigned.
+        """
         tps = [checked_tp(tp) for tp in partitions]
         for tp in tps:
             self.state_of(tp)

@@ -109,7 +109,7 @@ class RebalanceListenerInvoker:
     # The AssignmentListener
 
     def owned_partitions(self) -> Collection[TopicPartition]:
-        """Returns the assigned partitions, including those that are being revoked."""
+        """Returns the assigned partitions, including partitions that are being revoked."""
         return [*self._subscriptions.partitions, *self._subscriptions.revocations.tps]
 
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
@@ -243,7 +243,7 @@ class RebalanceListenerInvoker:
         self._subscriptions.complete_revocation(revoked)
 
     def end_callbacks(self) -> None:
-        """Cancels the callback that `close` calls, and makes `close` call no further one.
+        """Cancels the callback that `close` calls, and makes `close` call no further callback.
 
         `close` continues: it commits start offsets, and the member can leave the group.
         """

@@ -63,7 +63,8 @@ class ProcessingConsumer(Protocol):
 class RecordProcessing:
     """Connects a group consumer to the processing pool of `run`, as its `ConsumerPort`.
 
-    `pool` exists during `run`, and is None otherwise. It queues at most `max_bytes` of records.
+    `pool` exists during `run`, and is None otherwise. The pool queues at most `max_bytes` of
+    records.
     """
 
     def __init__(

@@ -305,7 +305,7 @@ class RecordStream(ABC):
         arrives within `timeout_ms`, if the consumer is closed during the call, and at the end with
         `stop_at_end`. If `timeout_ms` is 0, starts the fetches that are due, and returns the
         buffered records. As in an iteration, records count as processed when the caller polls
-        again; a call that returns no record is a poll, too. A cancelled call loses no record.
+        again; a call that returns no record is also a poll. A cancelled call loses no record.
 
         Outside `async with`, the first poll of a group consumer looks up manually assigned
         partitions; this look-up may take longer than `timeout_ms`. Raises the errors of an
@@ -362,7 +362,7 @@ class RecordStream(ABC):
         return fetched
 
     async def _stop(self) -> None:
-        """Cancels the fetches in flight and closes their connections; a poll opens new ones."""
+        """Cancels the fetches in flight and closes their connections; a poll connects again."""
         try:
             await asyncio.gather(*self._cancel_fetches(), return_exceptions=True)
         finally:

@@ -82,7 +82,7 @@ class TransactionalOffsets:
         return self._commit_of(member, subscriptions.committable.returned_offsets())
 
     async def stop_commits(self) -> None:
-        """Stops commits of the consumer, and waits for those in flight.
+        """Stops commits of the consumer, and waits for commits in flight.
 
         Raises CommitFailedError if one of them does not end in time.
         """

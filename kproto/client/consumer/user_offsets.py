@@ -128,7 +128,7 @@ def commits_of(
     metadata: str,
     subscriptions: SubscriptionState,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Returns offsets and metadata to commit, and marks the offsets as processed.
+    """Returns the offsets to commit, with metadata, and marks the offsets as processed.
 
     Raises ConfigurationError for an invalid offset, and CommitFailedError for partitions that are
     not assigned. Also raises CommitFailedError for stale records, which are recognized by their

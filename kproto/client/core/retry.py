@@ -124,10 +124,11 @@ def exponential_backoff_ms(least: int, most: int, attempt: int, chance: float) -
 class Attempts:
     """Counts the consecutive failures of one operation.
 
-    The next attempt is due at `not_before`, and the last one at `deadline`; both are in seconds of
-    the client's clock. The deadline is `limit_ms` after the start of the operation. The operation
-    starts at `started_at`. Without `started_at` it starts at the call of `begin`, or at the first
-    failure if the failure is earlier. `limit_ms` is `api_timeout_ms` by default.
+    The next attempt is due at `not_before`, and the last attempt is due at `deadline`; both times
+    are in seconds of the client's clock. The deadline is `limit_ms` after the start of the
+    operation. The operation starts at `started_at`. Without `started_at` it starts at the call of
+    `begin`, or at the first failure if the failure is earlier. `limit_ms` is `api_timeout_ms` by
+    default.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
@@ -177,7 +178,7 @@ class Attempts:
         self.not_before = now
 
     def shorten_backoff(self, at: float) -> None:
-        """Makes the next attempt due at `at`, if it is due later."""
+        """Makes the next attempt due at `at`, unless it is due earlier."""
         self.not_before = min(self.not_before, at)
 
     def ends_at(self, now: float) -> float:

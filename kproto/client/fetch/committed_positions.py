@@ -49,7 +49,7 @@ class PositionInitializer:
         await self.look_up()
 
     async def look_up(self, tps: Collection[TopicPartition] | None = None) -> None:
-        """Looks up the positions of INITIALIZING partitions: all of them, or those of `tps`.
+        """Looks up the positions of INITIALIZING partitions: of all partitions, or only of `tps`.
 
         If a seek sets the position of a partition during the look-up, the partition keeps that
         position. If `start` is "none", raises NoCommittedOffsetError for partitions to which
@@ -89,7 +89,7 @@ class PositionInitializer:
         )
 
     async def ensure_positions(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Looks up the positions of those `states` that have none.
+        """Looks up the position of each state in `states` that has no position.
 
         A state stays without a position in three cases: its partition is revoked before the
         committed offset or start offset arrives; a seek replaces the state before that offset

@@ -64,7 +64,7 @@ class FetchedValues(NamedTuple):
     """Values of one partition, in offset order; `next_offset` is the position after them.
 
     The values have no offsets, and offsets cannot be counted from `next_offset`, because compaction
-    and transactions leave gaps. `high_watermark` is that of the fetch response.
+    and transactions leave gaps. `high_watermark` is the high watermark in the fetch response.
     """
 
     topic: str
@@ -81,7 +81,7 @@ class FetchedBatch(NamedTuple):
     the position, and with `stop_at_end` the last batch may have records after the end. In a message
     set (magic 0 and 1) a batch is a message, or a wrapper of compressed messages. The batch
     references the whole fetch response: copy `batch.raw` to store it for long. `high_watermark` is
-    that of the fetch response.
+    the high watermark in the fetch response.
     """
 
     topic: str
@@ -187,9 +187,9 @@ class CompletedFetch:
     ) -> tuple[FetchedRecords, list[UnreadBatch]] | None:
         """Returns the next records, and their batches; None if no record is left.
 
-        The records are those of one batch, of several small batches, or of a part of a large batch.
-        `max_bytes` approximately limits the stored bytes of the records. At least one record is
-        returned, even if it is larger.
+        The records come from one batch, from several small batches, or from a part of a large
+        batch. `max_bytes` approximately limits the stored bytes of the records. At least one record
+        is returned, even if it is larger.
         """
         records: list[Record] = []
         taken: list[UnreadBatch] = []
@@ -262,7 +262,7 @@ class CompletedFetch:
         return FetchedBatch(self.state.topic, self.state.partition, batch, self.high_watermark)
 
     def put_back(self, batches: Iterable[UnreadBatch], from_offset: int) -> None:
-        """Puts records back to the front: those of `batches` with offsets from `from_offset` on.
+        """Puts back to the front the records of `batches` with offsets from `from_offset` on.
 
         The last `take_records` must have returned `batches`.
         """
@@ -338,7 +338,8 @@ class CompletedFetch:
     def _offset_after(self, batch: RecordBatch) -> int:
         """Returns the next offset to read.
 
-        It is in `batch` if records of the batch are left. Otherwise it is after the batch.
+        The offset is in `batch` if records of the batch are left. Otherwise the offset is after the
+        batch.
         """
         if self._batches and self._batches[0].batch is batch:
             return self._batches[0].from_offset
@@ -398,7 +399,7 @@ class CompletedFetch:
         return [record for record in records if record.offset < end]
 
     def _unprocessed(self, batch: RecordBatch, records: list[Record]) -> list[Record]:
-        """Returns `records` without those that the bitmap of the partition marks as processed."""
+        """Returns the `records` that the bitmap of the partition does not mark as processed."""
         bitmap = self.state.processed_bitmap
         if bitmap is None or not self._is_in(bitmap, batch):
             return records
@@ -408,9 +409,9 @@ class CompletedFetch:
     def _is_in(bitmap: ProcessedBitmap, batch: RecordBatch) -> bool:
         """Returns True if `bitmap` may cover a record of the batch.
 
-        It covers no record if its offsets are outside of the batch, or if the leader epoch of the
-        batch is higher than that of the bitmap. Always returns True for a wrapper message, because
-        its first offset is not known.
+        The bitmap covers no record if its offsets are outside of the batch, or if the leader epoch
+        of the batch is higher than that of the bitmap. Always returns True for a wrapper message,
+        because its first offset is not known.
         """
         if batch.record_count < 0:
             return True  # a wrapper, which has the offset of its last message

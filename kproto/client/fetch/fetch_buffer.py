@@ -213,7 +213,7 @@ class FetchBuffer:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to be polled, of each partition with buffered records."""
+        """For each partition with buffered records, the offset of the next record to be polled."""
         found = {
             state.tp: fetches[0].position for state, fetches in self._paused.items() if fetches
         }
@@ -411,7 +411,7 @@ class FetchBuffer:
         return self._current._replace(records=left)
 
     def put_back_remaining(self) -> None:
-        """Puts the records that the iteration has not returned yet back into their completed fetch.
+        """Puts back into their completed fetch the records that the iteration has not returned.
 
         The next list of records of the partition begins with these records.
         """

@@ -78,7 +78,7 @@ def is_out_of_range(error: KprotoError) -> bool:
 def log_end_of(data: PartitionData, *, read_committed: bool) -> int:
     """Returns the high watermark, or with `read_committed` the last stable offset.
 
-    Fetch before v4 has no last stable offset; then the high watermark is returned.
+    Always returns the high watermark for Fetch before v4, which has no last stable offset.
     """
     if read_committed and data.last_stable_offset >= 0:
         return data.last_stable_offset

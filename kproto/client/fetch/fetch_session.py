@@ -1,12 +1,12 @@
 """`FetchSession`: the fetch session of this consumer at one broker (KIP-227). Without I/O.
 
 A full fetch opens a session and names every partition. The incremental fetches after it name only
-the partitions that are new or have another topic id, offset, limit or epoch, and those that the
-broker must remove from the session. The broker returns only partitions that have something new. The
-client compares the fields of each partition with those that it sent last. If the client drops
-fetched records, it fetches them again. If the offset to fetch from differs from the offset in the
-session, the next fetch names the partition with the new offset. The rules are those of Kafka's
-FetchSessionHandler.
+the partitions that are new or have another topic id, offset, limit or epoch, and the partitions
+that the broker must remove from the session. The broker returns only partitions that have something
+new. The client compares the fields of each partition with the fields that it sent last. If the
+client drops fetched records, it fetches them again. If the offset to fetch from differs from the
+offset in the session, the next fetch names the partition with the new offset. The rules are those
+of Kafka's FetchSessionHandler.
 """
 
 from __future__ import annotations
@@ -187,6 +187,6 @@ class FetchSession:
         return session_id or None
 
     def _reset(self) -> None:
-        """Makes the next fetch open a new session; the broker closes the present one then."""
+        """Makes the next fetch open a new session; the broker then closes the present session."""
         self._epoch = INITIAL_EPOCH
         self._partitions = {}

@@ -73,8 +73,8 @@ class Fetcher:
     def take_completed(self) -> None:
         """Processes completed fetches and look-ups; raises the first error that is not retried.
 
-        It raises the error after it has processed all responses, so that an error of one partition
-        does not delay other partitions.
+        Processes all responses before it raises the error, so that an error of one partition does
+        not delay other partitions.
         """
         faults = list(self._in_flight.lookup_errors())
         for node, fetch in self._in_flight.completed_fetches():

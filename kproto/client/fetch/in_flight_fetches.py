@@ -26,10 +26,11 @@ __all__ = ["InFlightFetch", "InFlightFetches"]
 class InFlightFetch:
     """A fetch at one broker: its partitions and offsets, and its times in seconds of the clock.
 
-    The response is used only for a partition whose state is still the one in `states`. A partition
-    gets another state after a seek, or after its topic was recreated. `sent` has the partitions
-    that the request names: those of `requested`, without the unchanged partitions of the fetch
-    session (KIP-227). The response has at most `max_bytes`, or a single batch that is larger.
+    The response is used for a partition only if its state is still its state in `states`. A
+    partition gets another state after a seek, or after its topic was recreated. `sent` has the
+    partitions that the request names: the partitions of `requested`, without the unchanged
+    partitions of the fetch session (KIP-227). The response has at most `max_bytes`, or a single
+    batch that is larger.
     """
 
     requested: dict[TopicPartition, RequestedPartition]

@@ -197,7 +197,7 @@ class OffsetFetcher:
         self._effects.apply(effects)
 
     async def find_leaders(self, states: Sequence[TopicPartitionState]) -> None:
-        """Refreshes metadata; if a partition then still has no leader, it backs off.
+        """Refreshes metadata; a partition that still has no leader backs off.
 
         If the refresh fails, all partitions of `states` back off.
         """

@@ -166,7 +166,8 @@ class PollState:
     def in_flight(self) -> list[InFlightRange]:
         """The polled records that are not processed yet, as one offset range for each partition.
 
-        Empty if there are none, or if a `processor` (of `run`) processes the records.
+        Empty if all polled records are processed, or if a `processor` (of `run`) processes the
+        records.
         """
         return [] if self.processor is not None else [*self.buffer.in_flight.values()]
 
@@ -212,7 +213,7 @@ class PollState:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to poll, of each partition that has buffered records."""
+        """For each partition with buffered records, the offset of the next record to be polled."""
         found = self.buffer.positions
         return found if self.processor is None else found | self.processor.queued_positions
 
@@ -230,16 +231,16 @@ class PollState:
         """Returns the offsets after the first incomplete record that are processed already.
 
         The records may have been processed by this member or by earlier members. Returns None if
-        there are none.
+        there are no such offsets.
         """
         return merge_bitmaps(self.bitmap_here(state), state.processed_bitmap)
 
     def bitmap_here(self, state: TopicPartitionState) -> ProcessedBitmap | None:
         """Returns the offsets that this member processed after the first incomplete record.
 
-        Returns None if there are none. Only offsets before the next offset to poll count. The next
-        offset comes from batch headers, so a record with a wrong, larger offset does not count:
-        otherwise later records at these offsets would be marked as processed.
+        Returns None if there are no such offsets. Only offsets before the next offset to poll
+        count. The next offset comes from batch headers, so a record with a wrong, larger offset
+        does not count: otherwise later records at these offsets would be marked as processed.
         """
         own = None if self.processor is None else self.processor.incomplete_offsets(state)
         if own is None:

@@ -56,7 +56,7 @@ class EpochEnd(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """True if the leader knows the end of the requested epoch, or of an earlier one."""
+        """True if the leader knows the end of the requested epoch, or of an earlier epoch."""
         return self.epoch >= 0 and self.offset >= 0
 
 

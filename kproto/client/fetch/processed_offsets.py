@@ -101,7 +101,8 @@ class CommitPlanner:
     ) -> set[TopicPartition]:
         """Returns the partitions in which no record was processed since `committed_baseline`.
 
-        Their processed offset is the baseline, and no later record is processed out of order.
+        The processed offset of such a partition is the baseline, and no later record is processed
+        out of order.
         """
         return {
             tp

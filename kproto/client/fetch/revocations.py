@@ -108,19 +108,19 @@ class PendingRevocations:
         return resumed
 
     def interrupt(self, tps: Iterable[TopicPartition]) -> None:
-        """Marks the revocation of `tps` as interrupted; their offsets are then not committed."""
+        """Marks the revocation of `tps` as interrupted, so that their offsets are not committed."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].is_interrupted = True
 
     def on_listener_called(self, tps: Iterable[TopicPartition]) -> None:
-        """Records that `on_revoked` is called for `tps`."""
+        """Stores that `on_revoked` is called for `tps`."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].was_listener_called = True
 
     def on_listener_returned(self, tps: Iterable[TopicPartition]) -> None:
-        """Records that `on_revoked` has returned for `tps`: it is not called again."""
+        """Stores that `on_revoked` has returned for `tps`: it is not called again."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].has_listener_returned = True

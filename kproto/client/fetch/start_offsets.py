@@ -87,7 +87,7 @@ class StartOffsetResolver:
     def initializing(
         self, tps: Container[TopicPartition] | None = None, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the INITIALIZING partitions of `tps`; without `tps`, all of them.
+        """Returns the INITIALIZING partitions of `tps`, by default of all partitions.
 
         If `has_no_commit` is True, returns only partitions for which the group has no committed
         offset; otherwise only partitions whose committed offset is unknown. Partitions in

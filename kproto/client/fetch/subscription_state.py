@@ -225,7 +225,7 @@ class SubscriptionState:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to be polled, of each partition that has a position."""
+        """For each partition that has a position, the offset of the next record to be polled."""
         found = {tp: state.position for tp, state in self.partitions.items() if state.has_position}
         return found | self.poll.positions
 
@@ -516,7 +516,7 @@ class SubscriptionState:
     def rewind(
         self, state: TopicPartitionState, offset: int, bitmap: ProcessedBitmap | None
     ) -> list[Effect]:
-        """Moves the position back to `offset`, because its record was returned but not processed.
+        """Moves the position back to `offset`, whose record was returned but not processed.
 
         The records that `bitmap` marks as processed are not returned again. If the partition was
         already revoked, only the position of `state` moves back, so that the last commit of the

@@ -1,9 +1,9 @@
 """Carries out the effects of a member's state machine: sends requests and calls the listener.
 
-The state machine decides the effects; the driver runs them one after the other, and heartbeats
-concurrently. `AssignmentListener` is the consumer, which fetches the partitions. `classic.member`
-and `consumer.member` send the requests of their protocol. A share group would be a third protocol
-on the same driver.
+The state machine decides the effects; the driver carries them out one after the other, and sends
+heartbeats concurrently. `AssignmentListener` is the consumer, which fetches the partitions.
+`classic.member` and `consumer.member` send the requests of their protocol. A share group would be a
+third protocol on the same driver.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ _CANCELLED: Final = "a callback of the consumer cancelled itself"
 class AssignmentListener(Protocol):
     """The methods of a consumer that the driver of its group membership calls.
 
-    The driver passes the partitions to add, to revoke, or to forget as lost. It awaits one call at
-    a time.
+    The driver passes the partitions to add, to revoke, or to forget as lost. The driver awaits one
+    call at a time.
     """
 
     def owned_partitions(self) -> Collection[TopicPartition]:
-        """Returns the assigned partitions, including those that are being revoked."""
+        """Returns the assigned partitions, including partitions that are being revoked."""
         ...
 
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
@@ -96,8 +96,8 @@ class AssignmentListener(Protocol):
         """Forgets lost partitions: returns no more records of them, and commits nothing.
 
         If the driver cancels the call and the member does not end, the driver next calls either
-        `on_partitions_lost` again, with the partitions owned then, or `assign`. In that next call
-        the listener repeats an interrupted `on_lost` callback.
+        `on_partitions_lost` again, with the partitions that the member owns at that time, or
+        `assign`. In that next call the listener repeats an interrupted `on_lost` callback.
         """
         ...
 
@@ -481,7 +481,7 @@ class MemberDriver(ABC, Generic[M]):
         """Returns the timeout of a heartbeat in ms.
 
         It is a third of the session timeout, so that retries fit into the session, or the heartbeat
-        interval if that is longer. It is never longer than `request_timeout_ms`.
+        interval if that is longer. The timeout is never longer than `request_timeout_ms`.
         """
         in_session_ms = session_ms // _HEARTBEATS_IN_SESSION
         return min(self._view.settings.request_timeout_ms, max(interval_ms, in_session_ms))
@@ -489,7 +489,7 @@ class MemberDriver(ABC, Generic[M]):
     # Effects of both protocols
 
     async def _has_live_classic_members(self, connection: BrokerConnection) -> bool:
-        """Returns True if the coordinator describes the group as a classic one with members."""
+        """Returns True if the coordinator describes the group as a classic group with members."""
         group_id = self.settings.group_id
         answer = await connection.request(DescribeGroupsRequest(groups=[group_id]))
         return is_live_classic(answer, group_id)

@@ -94,7 +94,7 @@ class SendSyncGroup(NamedTuple):
 class ApplyAssignment(NamedTuple):
     """Applies an assignment.
 
-    Revokes the `revoked` partitions by the time `until`, then starts the `added` ones.
+    Revokes the `revoked` partitions by the time `until`, then starts the `added` partitions.
     """
 
     revoked: frozenset[TopicPartition]

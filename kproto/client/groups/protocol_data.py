@@ -1,7 +1,8 @@
 """Converts subscriptions and assignments of a group between plain data and bytes.
 
-`kproto.protocol.consumer_protocol` has the codec. It writes the highest version, as Kafka's client
-does (KIP-429 owned partitions, KIP-792 their generation, KIP-881 the rack).
+`kproto.protocol.consumer_protocol` has the codec. The codec writes the highest version, as Kafka's
+client does. This version has the owned partitions (KIP-429), their generation (KIP-792) and the
+rack (KIP-881).
 """
 
 from __future__ import annotations

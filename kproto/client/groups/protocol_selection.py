@@ -216,8 +216,8 @@ class GroupMember:
     def _change_protocol(self, why: GroupProtocolMismatchError) -> None:
         """Starts a member of the other protocol.
 
-        Before the new member joins, it checks which protocol the group uses. It omits this check
-        after more than `_MAX_CHANGES` changes in a row, and if `why.is_certain` is True.
+        Before the new member joins, it checks which protocol the group uses. The member omits this
+        check after more than `_MAX_CHANGES` changes in a row, and if `why.is_certain` is True.
         """
         self._timer = None
         self.protocol = (

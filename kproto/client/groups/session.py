@@ -46,10 +46,10 @@ class MemberSession:
     def valid_until(self) -> float:
         """Returns the time until which the member certainly keeps its partitions.
 
-        This is the end of the session, which each answered heartbeat extends. If the member keeps
-        its partitions during a rebalance (KIP-429), this is `stable_until`, because the broker also
-        removes a member whose JoinGroup does not arrive in time. The time is one timer tick early,
-        because timers are not more precise.
+        The time is the end of the session, which each answered heartbeat extends. If the member
+        keeps its partitions during a rebalance (KIP-429), this is `stable_until`, because the
+        broker also removes a member whose JoinGroup does not arrive in time. The time is one timer
+        tick early, because timers are not more precise.
         """
         return self.stable_until if self._keeps_partitions else self._session_deadline
 
@@ -59,7 +59,7 @@ class MemberSession:
 
         This is the end of the session, or `max_poll_interval_ms` after the last response that
         reported no rebalance, whichever is earlier. A rebalance may have started right after that
-        response; it may then end without the member.
+        response; such a rebalance may end without the member.
         """
         return min(
             self._session_deadline,

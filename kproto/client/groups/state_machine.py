@@ -49,7 +49,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         self._is_stale = False  # max_poll_interval_ms was exceeded, and no poll came since
 
     def _transition(self, event: _Event) -> bool:
-        """Moves to the phase that `transitions` has for `event`; returns False if it has none."""
+        """Moves to the phase that `transitions` has for `event`; returns False if there is none."""
         phase = self.transitions.get((self.phase, event))
         if phase is None:
             return False
@@ -195,7 +195,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         request, unless the coordinator cannot know the member. If `leaves` is False, only a static
         member of the consumer protocol sends a heartbeat, which announces that it will rejoin
         (epoch -2). The member waits for the processing of records until the time `until`, by
-        default as long as in a rebalance. It does not wait if the partitions are `lost`.
+        default as long as in a rebalance. The member does not wait if the partitions are `lost`.
         """
 
     @abstractmethod

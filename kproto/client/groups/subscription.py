@@ -20,10 +20,10 @@ __all__ = ["Subscription", "TopicPattern"]
 class TopicPattern:
     """A pattern that the broker matches against whole topic names; `text` is RE2 (KIP-848).
 
-    It requires a group of the consumer protocol, and Kafka 4.0. In all other groups use a pattern
-    of `re.compile`, which the client matches. The broker omits topics that the principal may not
-    DESCRIBE. Raises ConfigurationError if `text` is empty or no str; the broker refuses invalid
-    RE2.
+    A `TopicPattern` requires a group of the consumer protocol, and Kafka 4.0. In all other groups
+    use a pattern of `re.compile`, which the client matches. The broker omits topics that the
+    principal may not DESCRIBE. Raises ConfigurationError if `text` is empty or no str; the broker
+    refuses invalid RE2.
     """
 
     text: str
@@ -99,8 +99,8 @@ class Subscription:
     def among(self, topics: Iterable[TopicInfo]) -> frozenset[str]:
         """Returns the names of the topics that the member subscribes to when it joins.
 
-        With a `pattern`, these are the names of those `topics` that match it. Internal topics and
-        topics with an error do not match.
+        With a `pattern`, returns the names of the `topics` that match the pattern. Internal topics
+        and topics with an error do not match.
         """
         if self.pattern is None:
             return self.topics

@@ -1,4 +1,4 @@
-"""Connects to any broker: uses the first that answers, in the order of `broker_selection`.
+"""Connects to any broker: uses the first broker that answers, in the order of `broker_selection`.
 
 The next attempt starts when the previous one has failed, or beside it after
 `connection_attempt_delay_ms`: so a silent broker delays the client only for that time. Brokers in
@@ -80,7 +80,7 @@ async def _connect_first(
     """Returns the connection of the first attempt that succeeds; None if all have failed.
 
     Adds the errors of failed attempts to `failures`. If attempts that started earlier than the
-    successful one have not ended, reports their brokers to `selection` as failed, so that later
+    successful attempt have not ended, reports their brokers to `selection` as failed, so that later
     calls try them last.
     """
     delay_s = pool.settings.connection_attempt_delay_ms / 1000

@@ -429,7 +429,7 @@ class ClusterView:
     async def ensure_metadata(self, names: Iterable[str]) -> None:
         """Requests missing or old metadata of several topics in one request.
 
-        Does nothing if only one topic needs a request, because `topic` then sends it.
+        Does nothing if only one topic needs a request: the next call of `topic` sends this request.
         """
         unknown = {name for name in names if not self.has_current_metadata(name)}
         if len(unknown) > 1:

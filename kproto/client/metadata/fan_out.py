@@ -55,7 +55,7 @@ class KeyedListField(NamedTuple):
 
         Each identity is a tuple: an index in `keys`, then the value of each field in that entry of
         `keys`. The identity of a plain value is (0, value). Leaves out an identity if its first
-        value is empty, null or a zero id, unless that is so for all identities.
+        value is empty, null or a zero id, unless all identities have such a first value.
         """
         if not self.keys:
             return [(0, element)]
@@ -261,7 +261,8 @@ def _part(
 
     `levels` are the nested lists of `struct`, the outermost first; the elements are in the lists of
     the last level. `wanted` has a flag for each element. A struct whose inner list has no wanted
-    element is left out. With `keep_empty`, it is kept if its inner list is empty in `struct`, too.
+    element is left out. With `keep_empty`, such a struct is kept if its inner list is also empty in
+    `struct`.
     """
     first, *others = levels
     elements = getattr(struct, first.field)

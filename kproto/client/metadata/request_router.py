@@ -336,7 +336,7 @@ class RequestRouter:
     # Coordinators
 
     async def find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
-        """Returns the node ids of the coordinators of these groups or transactional ids.
+        """Returns the node ids of coordinators, by key: a group id or a transactional id.
 
         Looks up all unknown coordinators together; retries while a coordinator is not available.
         Raises BrokerResponseError for the first group or id whose coordinator cannot be found.

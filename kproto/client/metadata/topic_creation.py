@@ -1,4 +1,4 @@
-"""`TopicCreation`: tracks the topics that metadata requests may create, and those that exist.
+"""`TopicCreation`: tracks the topics that metadata requests may create, and existing topics.
 
 Plain data: `ClusterView` sends the requests.
 """

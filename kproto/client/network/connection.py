@@ -292,7 +292,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def request(
         self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
     ) -> R:
-        """Sends `request` in `version`, by default that of `version_for`; waits for its response.
+        """Sends `request`, and waits for its response.
+
+        `version` is by default the result of `version_for`.
 
         Raises EncodeError if that version cannot express the request, BrokerConnectionError if the
         connection is lost, and DecodeError if the response cannot be decoded. Raises
@@ -396,7 +398,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return InFlightRequest(request, version, callback, ends_at, limit_ms, holds_slot=True)
 
     def _write_frame(self, sent: InFlightRequest, data: bytes, now: float) -> None:
-        """Writes the frame of a request; only then starts its deadline and reports the request."""
+        """Writes the frame of a request; then starts the request's deadline, and reports it."""
         self._write_queue.write_now(data, now)
         self._deadlines.watch(sent)
         self._watch.written(sent.request, sent.version, len(data), now)

@@ -37,7 +37,7 @@ _SendRequest: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
 
 
 async def resolve_addresses(address: Address, failed_ip: str | None) -> HostAddresses:
-    """Resolves a broker's host name; the first IP address is the one after `failed_ip`, if given.
+    """Resolves a broker's host name; the IP address after `failed_ip`, if given, comes first.
 
     Raises BrokerConnectionError for an invalid port, and for an invalid or unknown host name.
     """
@@ -111,7 +111,7 @@ class BrokerFeatures(NamedTuple):
 async def negotiate_features(
     send: _SendRequest, address: Address, release: str | None
 ) -> BrokerFeatures:
-    """Returns the versions that a broker supports, limited to those of `release`, and its features.
+    """Returns the versions that the broker and `release` have in common, and the broker's features.
 
     `release` is the configured `broker_version`, or None. The broker reports its versions in
     ApiVersions. Brokers before 0.10 do not support ApiVersions: for such a broker the result has

@@ -82,7 +82,7 @@ class ConnectionPool:
     def timed_out_addresses(self) -> set[Address]:
         """Returns the addresses with a connection that was closed because a request timed out.
 
-        An address is left out once the owner of that connection has asked for another one.
+        An address is left out once the owner of that connection has asked for another connection.
         """
         return {address for (address, _), each in self._open.items() if each.has_timed_out}
 

@@ -17,7 +17,7 @@ class RequestSlots:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def try_acquire(self) -> bool:
-        """Takes a free slot; returns False if no slot is free, or if callers wait for one."""
+        """Takes a free slot; returns False if no slot is free, or if callers wait for a slot."""
         if not self._free:
             return False
         self._free -= 1

@@ -1,7 +1,8 @@
 """`Hooks`: methods that a user overrides to observe a client and to change its records.
 
 Each method is called in the client's event loop: it must return soon, and must not block. If a
-method raises an exception, the logger `kproto.client` logs it, and it has no other effect.
+method raises an exception, the logger `kproto.client` logs the exception, which has no other
+effect.
 """
 
 from __future__ import annotations
@@ -117,10 +118,10 @@ class Hooks:
     def on_records(self, topic: str, partition: int, records: list[Record]) -> Sequence[Record]:
         """Called with records before the consumer returns them; returns the records to return.
 
-        It is called in the order of the offsets, with the records of one or more batches. It may
-        leave out records, and change values and headers, but not offsets. If it raises, or returns
-        objects that are no records, the consumer returns `records` unchanged. `raw_batches` does
-        not call it, because it decodes no batch.
+        It is called in the order of the offsets, with the records of one or more batches. The hook
+        may leave out records, and change values and headers, but not offsets. If it raises, or
+        returns objects that are no records, the consumer returns `records` unchanged. `raw_batches`
+        does not call it, because it decodes no batch.
         """
         return records
 

@@ -1,4 +1,4 @@
-"""`GroupConsumer.run`: processes records concurrently, and commits the offsets of processed ones.
+"""`GroupConsumer.run`: processes records concurrently, and commits their offsets.
 
 `tracker` and `shards` decide which records may be processed now, and track incomplete offsets.
 `failure_policy` decides the next step for a failed record. `pool` runs the tasks.

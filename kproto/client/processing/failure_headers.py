@@ -1,8 +1,8 @@
 """The failure headers of a forwarded record.
 
 A forwarded record keeps its key, value and headers byte for byte. The failure headers follow the
-record's own headers. They are always complete and in the order of `FAILURE_HEADERS`, so that they
-can be removed again.
+record's own headers. Failure headers are always complete and in the order of `FAILURE_HEADERS`, so
+that they can be removed again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LONGEST: Final = 2_000
 class Failure:
     """The origin of a forwarded record, and its last error.
 
-    `topic`, `partition`, `offset`, `timestamp` (in ms) and `headers` are those of the original
+    `topic`, `partition`, `offset`, `timestamp` (in ms) and `headers` are the fields of the original
     record, before any retry topic. `group` is the group whose handler failed last; `attempts`
     counts the attempts in all topics. `error_type` is the class of the last exception with its
     module. `due_ms` is the time of the next attempt, in ms since 1970; None for a dead letter.

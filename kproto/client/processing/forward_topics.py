@@ -35,8 +35,8 @@ async def check_forward_topics(view: ClusterView, names: Iterable[str]) -> None:
 
     Brokers before 2.3 do not report if the client may write: with such brokers only the first send
     fails. Waits up to `unknown_topic_wait_ms` for a topic that was just created. Creates no topic,
-    but a broker before 0.11 may create it when it receives the Metadata request. Raises
-    BrokerResponseError for other errors of a broker.
+    but a broker before 0.11 may create the topic when the broker receives the Metadata request.
+    Raises BrokerResponseError for other errors of a broker.
     """
     names = list(names)
     for name in names:

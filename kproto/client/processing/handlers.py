@@ -181,7 +181,7 @@ class BatchHandler:
         self.size = size
 
     async def __call__(self, records: list[Record]) -> list[tuple[Record, BaseException]]:
-        """Calls the handler with `records`; returns the failed ones with their errors.
+        """Calls the handler with `records`; returns the failed records with their errors.
 
         Unreadable records fail, and are not passed to the handler. If the handler raises, all
         records have failed with that error.
@@ -216,7 +216,7 @@ class BatchHandler:
     async def _checked_failures(
         self, answer: Awaitable[BatchFailures], records: list[Record]
     ) -> dict[int, BaseException]:
-        """Awaits `answer`, the result of a call of the handler with `records`."""
+        """Awaits `answer` of the handler; returns the errors of the failed `records`, by index."""
         failures = await checked_awaitable(self._handler, answer)
         if failures is None:
             return {}

@@ -275,8 +275,8 @@ class ProcessingPool:
     def accepts_records(self) -> bool:
         """True if a worker is idle, or if the pool holds fewer bytes of records than its maximum.
 
-        The pool holds the queued records and those that handlers are processing. False if the pool
-        is stopping.
+        The pool holds the queued records and the records that handlers are processing. False if the
+        pool is stopping.
         """
         if self._is_stopping.is_set() or self._is_suspended:
             return False

@@ -163,7 +163,7 @@ class TransactionalProducer(Protocol):
         ...
 
     def is_refusal(self, error: BaseException) -> bool:
-        """Returns True if a broker has refused the record itself, and would do so again.
+        """Returns True if a broker has refused the record itself, and would refuse it again.
 
         Returns False if the record has failed only because the transaction or the producer has
         failed.

@@ -127,7 +127,7 @@ class Shard(ABC):
             self.not_due.extend(zip(due_ms, repeat(due), records))
 
     def take_due(self, now: float, now_ms: float) -> float | None:
-        """Moves due records to `incoming`; returns the monotonic due time of the next one, or None.
+        """Moves due records to `incoming`; returns the next monotonic due time, or None.
 
         The records stay in order. If the wall clock was set back, a later record may be due before
         an earlier record; it waits for the earlier record.

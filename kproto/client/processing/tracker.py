@@ -237,7 +237,7 @@ class RecordTracker:
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
         """Returns `Shard.incomplete_offsets` for a partition.
 
-        A partition may have several shards while old ones drain. Uses the shard with the first
+        A partition may have several shards while old shards drain. Uses the shard with the first
         incomplete offset of the partition; returns None if there is no such shard.
         """
         first_incomplete = self.first_incomplete(state)

@@ -1,8 +1,8 @@
 """`TransactionCycle`: decides when the transaction of `run` accepts records, and when it ends.
 
 Does no I/O: callers pass the time, in seconds of the client's clock. Each transaction begins after
-the previous one has ended. Handlers run at any time, because their records are appended only after
-they have returned; only the append waits while a transaction ends.
+the previous transaction has ended. Handlers run at any time, because their records are appended
+only after they have returned; only the append waits while a transaction ends.
 
 | phase | event | next phase |
 |---|---|---|
@@ -182,7 +182,7 @@ class TransactionCycle:
         """Returns the next step at `now`.
 
         `can_commit` is False while the member is in no generation, so that no coordinator accepts
-        its offsets. The transaction then stays open, and accepts records, for a part of its
+        its offsets. In this case the transaction stays open, and accepts records, for a part of its
         timeout.
         """
         if self.phase is CyclePhase.FAILED:

@@ -1,8 +1,8 @@
 """Batches records by partition, and decides which batch is sent to which broker, and when.
 
-It uses plain data, and no event loop: `plan` returns the requests that are due and the time of the
-next plan; `on_failure` retries or fails a batch. These rules keep the order of the records of a
-partition through every retry:
+The accumulator uses plain data, and no event loop: `plan` returns the requests that are due and the
+time of the next plan; `on_failure` retries or fails a batch. These rules keep the order of the
+records of a partition through every retry:
 
 - With idempotence up to `max_in_flight` batches of a partition are in flight. A broker appends them
   only in the order of their sequences (KIP-98): if a batch has overtaken another one, the broker
@@ -205,10 +205,11 @@ class RecordAccumulator:
         values: Sequence[bytes],
         timestamp: int,
     ) -> tuple[ProducerBatch, int, int]:
-        """Appends the first of the given records, as many as fit into one batch; at least one.
+        """Appends the first record, and as many of the next records as fit into its batch.
 
-        Returns the batch, the index of the first record in it, and the number of records. Record
-        `i` has the key `keys[i]`, the value `values[i]` and no headers; all have `timestamp` in ms.
+        Returns the batch, the index of the first record in the batch, and the number of appended
+        records. Record `i` has the key `keys[i]`, the value `values[i]` and no headers; all have
+        `timestamp` in ms.
         """
         batch = self.open_batch(topic, partition)
         content = GrowingBatch() if batch is None else batch.content
@@ -590,7 +591,7 @@ class RecordAccumulator:
         return self.incomplete_by_topic().total()
 
     def incomplete_by_topic(self) -> Counter[str]:
-        """Returns the number of records by topic that are neither acked nor failed."""
+        """Returns, by topic, the number of records that are neither acked nor failed."""
         counts = Counter[str]()
         for queue in self.active_queues.values():
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):

@@ -44,7 +44,7 @@ class Acks(Sequence[Ack]):
         self._count += 1
 
     def add_run(self, start: int, batch: ProducerBatch, position: int) -> None:
-        """Adds a run of records: record `start`, and those after it.
+        """Adds a run of records: record `start`, and the records after it.
 
         Record `start` is at `position` in `batch`; the other records of the run follow it in
         `batch`. The run ends where the next run starts, or at the count that `set_count` sets.

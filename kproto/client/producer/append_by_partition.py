@@ -65,7 +65,10 @@ def chunk_by_partition(
 
 
 def indexes_by_partition(partitions: Iterable[int]) -> dict[int, list[int]]:
-    """Returns the indexes of each partition's records; `partitions` has that of each record."""
+    """Returns the indexes of the records of each partition.
+
+    `partitions` has the partition of each record, in the order of the indexes.
+    """
     indexes: dict[int, list[int]] = {}
     for index, partition in enumerate(partitions):
         try:

@@ -1,8 +1,9 @@
 """The fast path of `send_many`: appends many records to open batches in one pass, without a wait.
 
-A pass appends bytes, and `ProducerRecord`s whose fields have exact types. It ends when the buffer
-has no memory left, when its time is over, or at an element that it cannot append. The slow path, in
-`appender`, then validates that element, opens a batch or requests metadata.
+A pass appends bytes, and `ProducerRecord`s whose fields have exact types. A pass ends when the
+buffer has no memory left, when the time of the pass is over, or at an element that it cannot
+append. The slow path, in `appender`, then validates that element, opens a batch or requests
+metadata.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class AppendTicket:
         _resolve(self._removal)
 
     def evict(self, error: KprotoError) -> None:
-        """Makes this wait of the call, or its next one, raise `error`."""
+        """Makes this wait of the call, or its next wait, raise `error`."""
         if self._eviction is None:
             self._eviction = error
             if self._task is not None:

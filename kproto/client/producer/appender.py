@@ -88,10 +88,10 @@ class RecordAppender:
             sends.append(self._now_ms())
 
     def _collect_next(self, partitioner: TopicPartitioner) -> None:
-        """Lets the next calls of `send` for a topic collect their records, if this is possible.
+        """Makes the next calls of `send` for a topic collect their records.
 
-        It is not possible without a scheduled plan, in a transaction, if each record needs its own
-        call of the partitioner, or if the buffer is nearly full.
+        Has no effect if no plan is scheduled, in a transaction, if each record needs its own call
+        of a hook or of the partitioner, or if the buffer is nearly full.
         """
         room = self._buffer_bytes - self._accumulator.buffered
         room -= len(self.concurrent_sends) * MAX_COLLECTED_BYTES
@@ -489,7 +489,7 @@ class RecordAppender:
     def _append_now(
         self, partitioner: TopicPartitioner, record: ProducerRecord
     ) -> tuple[ProducerBatch, int] | None:
-        """Appends a record to the open batch of its partition, or to a new one.
+        """Appends a record to the open batch of its partition, or to a new batch.
 
         Returns the batch, and the index of the record in it.
 

@@ -81,9 +81,9 @@ class ProducerBatch:
     `future` is done with None when the batch is acked, or with the error when it has failed for
     good. Each caller that waits for one record has its own future in `waiters`, so that cancelling
     one caller does not affect other callers; an element of `waiters` has the position of a record,
-    and the futures of this record and of those after it. `deliveries` are the outcomes for callers
-    of `enqueue` and `send_batch`, which may await them later or never. The batch stops lingering at
-    `ready_at`. `created_at` and `ready_at` are in seconds of the client's clock.
+    and the futures of this record and of the records after it. `deliveries` are the outcomes for
+    callers of `enqueue` and `send_batch`, which may await them later or never. The batch stops
+    lingering at `ready_at`. `created_at` and `ready_at` are in seconds of the client's clock.
 
     `data` is the encoded batch. While the batch `has_sequence`, every attempt sends the same bytes,
     with the same `identity` (producer id and epoch) and base `sequence`: the broker detects
@@ -331,13 +331,13 @@ else:
 class Delivery(_FutureOfAck):
     """The outcome of a record of `Producer.enqueue`: `ack = await delivery`.
 
-    Awaiting it raises DeliveryError, which has the record, if the record has failed. It may be
-    awaited at any time, and repeatedly.
+    Awaiting it raises DeliveryError, which has the record, if the record has failed. A delivery may
+    be awaited at any time, and repeatedly.
 
     A delivery has the methods of an `asyncio.Future` that read its outcome, so `asyncio.wait`,
-    `gather`, `as_completed` and `wait_for` accept it. It cannot be cancelled. The failure counts as
-    reported once a caller has awaited the delivery, or has called `result` or `exception`;
-    otherwise the next `flush` raises it.
+    `gather`, `as_completed` and `wait_for` accept it. A delivery cannot be cancelled. The failure
+    counts as reported once a caller has awaited the delivery, or has called `result` or
+    `exception`; otherwise the next `flush` raises it.
     """
 
     # It is no subclass of `asyncio.Future` at run time: creating a future for each record would

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class DeliveryError(KprotoError):
-    """Records were not acked; `records` has all of them except the `dropped` ones.
+    """Some records were not acked: `records` has all unacked records except the `dropped` records.
 
     `by_topic` has the same records by topic; an error of `flush` or `close` may have several
     topics. Each record that was in a batch has the partition and the timestamp that the producer
@@ -136,8 +136,8 @@ class TransactionAbortedError(TransactionError):
 class FatalTransactionError(TransactionError):
     """The producer cannot send records any more; create another one with the transactional id.
 
-    The new producer aborts a transaction that this one has left open. Without a new producer the
-    broker aborts it after `transaction_timeout_ms`.
+    The new producer aborts a transaction that this producer has left open. Without a new producer
+    the broker aborts it after `transaction_timeout_ms`.
     """
 
 

@@ -218,8 +218,8 @@ class FailedDeliveries:
     def take(self) -> DeliveryError | None:
         """Removes the deliveries; returns their failures as one error, None if there are none.
 
-        The error omits the failures that a caller has awaited. Its `dropped` has the number of
-        dropped records by topic.
+        The error omits the failures that a caller has awaited. `dropped` of the error has the
+        number of dropped records by topic.
         """
         failures = [each.failure() for each in self._kept()]
         dropped, self.dropped = +self.dropped, Counter()
@@ -265,7 +265,7 @@ class FailedDeliveries:
     def _keep(self, batches: Iterable[_FailedBatch]) -> None:
         """Keeps the batches that have unretrieved deliveries.
 
-        If they exceed `limit_bytes`, drops the records of the oldest ones.
+        If the batches exceed `limit_bytes`, drops the records of the oldest batches.
         """
         for each in batches:
             if each.is_retrieved:

@@ -41,7 +41,7 @@ class HeldBatches:
             self.release()
 
     def release(self) -> bool:
-        """Makes the batches ready; returns True if one was not ready yet."""
+        """Makes the batches ready; returns True if a batch was not ready yet."""
         is_any = False
         for batch in self._batches:
             if batch.ready_at == _HELD:

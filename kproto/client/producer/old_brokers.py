@@ -23,10 +23,10 @@ FIRST_ZSTD_VERSION: Final = 7
 def resolve_idempotence(release: str | None, compression: str, idempotent: bool | None) -> bool:
     """Returns True if the producer of a client with these settings is idempotent.
 
-    If `idempotent` is None, the producer is idempotent if brokers of the `release` support that. If
-    `release` is None, the release is unknown: then the producer is idempotent unless `idempotent`
-    is False, and nothing is checked. Raises ConfigurationError for `idempotent` True or a
-    `compression` that brokers of the `release` do not support.
+    If `idempotent` is None, the producer is idempotent if brokers of the `release` support
+    idempotence. If `release` is None, the release is unknown: then the producer is idempotent
+    unless `idempotent` is False, and nothing is checked. Raises ConfigurationError for `idempotent`
+    True or a `compression` that brokers of the `release` do not support.
     """
     if release is None:
         return idempotent is not False

@@ -1,6 +1,6 @@
-"""`PartitionQueue`: the batches of one partition, and when the next one may be sent.
+"""`PartitionQueue`: the batches of one partition, and when the next batch may be sent.
 
-It is part of the accumulator, which applies its rules for the order of the batches.
+The queue is part of the accumulator, whose rules keep the order of the batches.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PartitionQueue:
     def next_at(self, max_in_flight: int) -> float:
         """Returns the time from which the next batch may be sent, in seconds of the clock.
 
-        Returns infinity if no batch is pending, or if the next one must wait until other batches
+        Returns infinity if no batch is pending, or if the next batch must wait until other batches
         are acked or fail.
         """
         if not self.pending or self.to_retry:

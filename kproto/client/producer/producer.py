@@ -266,12 +266,13 @@ class Producer:
     async def close(self, *, timeout_ms: int | None = None) -> None:
         """Refuses further calls, and sends all records of earlier calls.
 
-        An earlier call may still wait for metadata or memory. It has `delivery_timeout_ms`, at most
-        `timeout_ms`, to append its remaining records. Records that are not appended or acked after
-        `timeout_ms` fail, and the calls that send them raise DeliveryError. `close` raises
-        DeliveryError as `flush` does. If an `async with` block ends with an exception, `timeout_ms`
-        is `error_flush_ms`. If `close` is cancelled, once or repeatedly, it sends records for up to
-        `error_flush_ms`, within `timeout_ms`, before it raises CancelledError.
+        An earlier call may still wait for metadata or memory. Such a call has
+        `delivery_timeout_ms`, at most `timeout_ms`, to append its remaining records. Records that
+        are not appended or acked after `timeout_ms` fail, and the calls that send them raise
+        DeliveryError. `close` raises DeliveryError as `flush` does. If an `async with` block ends
+        with an exception, `timeout_ms` is `error_flush_ms`. If `close` is cancelled, once or
+        repeatedly, it sends records for up to `error_flush_ms`, within `timeout_ms`, before it
+        raises CancelledError.
 
         If another task already closes the producer, this call waits for the other close, up to
         `timeout_ms`. Cancelling this call during the wait does not affect the other close.
@@ -361,11 +362,11 @@ class Producer:
     async def flush(self, *, timeout_ms: int | None = None) -> None:
         """Waits until every record of all calls so far is acked or has failed.
 
-        It also waits for records that a call has not appended yet, because the call waits for
-        metadata or memory. Raises DeliveryError with the failed records of `enqueue` and
-        `send_batch` whose delivery no caller has awaited; each is reported once. Raises
-        RequestTimeoutError if a call or a record is incomplete after `timeout_ms`; the calls
-        continue, and the records are still sent.
+        Also waits for records that a call has not appended yet, because the call waits for metadata
+        or memory. Raises DeliveryError with the failed records of `enqueue` and `send_batch` whose
+        delivery no caller has awaited; each is reported once. Raises RequestTimeoutError if a call
+        or a record is incomplete after `timeout_ms`; the calls continue, and the records are still
+        sent.
         """
         _check_timeout(timeout_ms)
         self._view.loop_guard.check()

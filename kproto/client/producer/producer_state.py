@@ -13,10 +13,10 @@ these rules no record is stored twice, and the records of a partition are stored
 
 Each partition bumps its own epoch, because brokers keep the epoch by partition.
 
-A transactional producer has one epoch for all partitions, in `ProducerState.identity`. Its
-sequences continue in the next transaction with the same epoch, and restart at 0 under another one.
-A batch that fails for good makes its transaction fail, so no later batch of the transaction gets a
-sequence.
+A transactional producer has one epoch for all partitions, in `ProducerState.identity`. The
+sequences of the partitions continue in the next transaction with the same epoch, and restart at 0
+under another epoch. A batch that fails for good makes its transaction fail, so no later batch of
+the transaction gets a sequence.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class OutOfOrderAction(Enum):
 class PartitionSequence:
     """The producer id and epoch, and the next sequence number, of one partition.
 
-    `identity` is the producer id and epoch. It is None until the first batch gets a sequence
-    number. It becomes None again if, after a failed batch, the partition needs another producer id
-    or epoch. `is_acked` is True once a broker has acked a batch under `identity`. After a batch has
-    failed for good, `must_restart` is True: the next batch has sequence 0. `unresolved_sequence` is
-    True if the broker may have stored the failed batch. A transactional producer sets `has_failed`
-    instead: later batches of the transaction fail, too.
+    `identity` is the producer id and epoch. `identity` is None until the first batch gets a
+    sequence number. `identity` becomes None again if, after a failed batch, the partition needs
+    another producer id or epoch. `is_acked` is True once a broker has acked a batch under
+    `identity`. After a batch has failed for good, `must_restart` is True: the next batch has
+    sequence 0. `unresolved_sequence` is True if the broker may have stored the failed batch. A
+    transactional producer sets `has_failed` instead: later batches of the transaction fail, too.
     """
 
     __slots__ = (
@@ -137,7 +137,7 @@ class PartitionSequence:
         self.is_acked = self.must_restart = self.unresolved_sequence = self.has_failed = False
 
     def on_ack(self, identity: ProducerIdAndEpoch) -> None:
-        """Records that a broker has stored a batch under `identity`."""
+        """Stores that a broker has acked a batch under `identity`."""
         self.is_acked = self.is_acked or identity == self.identity
 
     def on_out_of_order(

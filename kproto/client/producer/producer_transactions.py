@@ -410,7 +410,7 @@ class ProducerTransactions:
     # Closing
 
     async def close(self) -> None:
-        """Aborts an open transaction, or waits for one that is ending; refuses further ones.
+        """Aborts the open transaction, or waits for its end; refuses further transactions.
 
         After a cancelled call, the next call continues.
         """

@@ -81,7 +81,7 @@ class RunProducer:
         return delivery
 
     def is_refusal(self, error: BaseException) -> bool:
-        """Returns True if a broker has refused the record itself, and would do so again."""
+        """Returns True if a broker has refused the record itself, and would refuse it again."""
         cause = error.cause if isinstance(error, DeliveryError) else error
         return isinstance(cause, BrokerResponseError) and cause.name in _REFUSALS
 

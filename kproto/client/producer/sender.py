@@ -1,10 +1,10 @@
 """`Sender`: sends the batches that the accumulator plans, in one request per broker.
 
-It runs the plan when a record or a response arrives, or when a batch is due. `send_immediately`
-sends the batch of a single record without a plan. Tasks run only for requests that must wait, for
-example for a connection or for a free slot on it, and for metadata and producer ids. So no task
-runs while there is nothing to send. If a request needs no task, its response is processed in the
-iteration of the event loop in which it arrives.
+The sender runs the plan when a record or a response arrives, or when a batch is due.
+`send_immediately` sends the batch of a single record without a plan. Tasks run only for requests
+that must wait, for example for a connection or for a free slot on it, and for metadata and producer
+ids. So no task runs while there is nothing to send. If a request needs no task, its response is
+processed in the iteration of the event loop in which it arrives.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ class Sender:
     def _schedule(self, at: float) -> None:
         """Sets the timer to `at`, unless the timer is already set to an earlier time.
 
-        When the timer fires, the sender sends the due batches and sets the timer for the next ones.
+        When the timer fires, the sender sends the due batches, and sets the timer for the next
+        batches.
         """
         if at == _NEVER or (self._timer is not None and self._timer_at <= at):
             return
@@ -159,7 +160,7 @@ class Sender:
             self._timer = None
 
     def _send_ready(self) -> float:
-        """Sends the Produce requests that are due; returns the time of the next ones.
+        """Sends the Produce requests that are due; returns the time of the next requests.
 
         The time is in seconds of the clock. Also fails expired batches, and starts to request a
         producer id or the unknown leaders.

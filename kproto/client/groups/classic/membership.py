@@ -4,8 +4,8 @@ Owns the member id and the generation; `session` computes the end of the session
 driver passes the time in seconds, carries out the effects, and reports their results. `phases` has
 the transition table, with KIPs.
 
-The driver runs one effect at a time, and heartbeats concurrently. A heartbeat may make the running
-effect outdated: then `transition_count` has changed, and the driver ignores the result.
+The driver carries out one effect at a time, and sends heartbeats concurrently. A heartbeat may make
+the running effect outdated: then `transition_count` has changed, and the driver ignores the result.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self._start_revoking(now, lost=False)
 
     def request_rejoin(self, reason: str, now: float) -> None:
-        """Requests a rebalance, at once or after the running one."""
+        """Requests a rebalance, at once or after the running rebalance."""
         self._rejoin_reason = self._rejoin_reason or reason
         if self.phase is Phase.STABLE:
             self._rebalance(now)
@@ -188,8 +188,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         - `leaves` is True, and a JoinGroup without a member id is pending. The member waits for the
           response, because it needs the member id for LeaveGroup. Without LeaveGroup the group
           would wait for the session timeout.
-        - A cooperative member that will rejoin still owns its partitions in a running rebalance. It
-          waits for the end of the rebalance, because until then the broker may refuse commits.
+        - A cooperative member that will rejoin still owns its partitions in a running rebalance.
+          The member waits for the end of the rebalance, because the broker may refuse commits
+          during the rebalance.
         """
         until = self._session.revoke_deadline(now) if until is None else until
         leave_s = self.settings.leave_timeout_ms / 1000

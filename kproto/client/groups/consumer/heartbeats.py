@@ -97,11 +97,11 @@ def heartbeat_request(
 ) -> ConsumerGroupHeartbeatRequest:
     """Returns the heartbeat of a member; `member` is its id and epoch.
 
-    `known` has the fields of the last heartbeat since the join; it is None if there was none, or if
-    that heartbeat failed. The heartbeat has the `fields` that differ from `known`, or all fields if
-    `known` is None. If `acknowledges` is True, the heartbeat also lists the owned partitions, even
-    if they have not changed. Raises UnsupportedVersionError if the fields have a pattern and
-    `version` does not support patterns.
+    `known` has the fields of the last heartbeat since the join; it is None if there was no such
+    heartbeat, or if that heartbeat failed. The heartbeat has the `fields` that differ from `known`,
+    or all fields if `known` is None. If `acknowledges` is True, the heartbeat also lists the owned
+    partitions, even if they have not changed. Raises UnsupportedVersionError if the fields have a
+    pattern and `version` does not support patterns.
     """
     if fields.regex and version < CLIENT_MEMBER_ID_VERSION:
         raise UnsupportedVersionError(

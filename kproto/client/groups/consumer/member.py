@@ -186,7 +186,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         )
 
     async def _refresh_session(self) -> OnResult:
-        """Refreshes the session timeout; keeps the old one if the broker does not return any."""
+        """Refreshes the session timeout; keeps the old timeout if the broker returns none."""
         session_ms: int | None = None
         with suppress(KprotoError):
             session_ms = await self._request_session(await self._coordinator.connection())

@@ -1,11 +1,11 @@
 """Decides, as a state machine, what a member of the consumer protocol does next (KIP-848).
 
 Owns the member id and epoch; `reconciliation` has the assigned and the owned partitions,
-`groups.session` the end of the session, `phases` the transition table. Does no I/O: the driver
-passes the time in seconds, runs one effect and one heartbeat at a time, and reports their results.
-By heartbeats the member joins, acknowledges its partitions and renews its session. The partitions
-in a heartbeat are those that the member owns when the heartbeat is sent: no heartbeat acknowledges
-an unfinished revocation.
+`groups.session` computes the end of the session, and `phases` has the transition table. Does no
+I/O: the driver passes the time in seconds, runs one effect and one heartbeat at a time, and reports
+their results. By heartbeats the member joins, acknowledges its partitions and renews its session.
+The partitions in a heartbeat are those that the member owns when the heartbeat is sent: no
+heartbeat acknowledges an unfinished revocation.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _DISABLED: Final = "UNSUPPORTED_VERSION"
 class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     """Tracks one member. `name_of` returns the name of a topic id; None if the metadata lacks it.
 
-    With `may_change_protocol` a classic member replaces this one if the group uses the classic
+    With `may_change_protocol` a classic member replaces this member if the group uses the classic
     protocol.
     """
 
@@ -468,9 +468,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _was_stable(self, beat: Heartbeat, assigned: TopicIdPartitions | None) -> bool:
         """Returns False if the coordinator still waited for a revocation when it received `beat`.
 
-        It waited if `beat` lists an owned partition that is not in the member's assignment. The
-        member knows this assignment from the response before `beat`. If that response was lost, the
-        assignment is `assigned`, from the response to `beat`.
+        The coordinator waited if `beat` lists an owned partition that is not in the member's
+        assignment. The member knows this assignment from the response before `beat`. If that
+        response was lost, the assignment is `assigned`, from the response to `beat`.
         """
         before = self._partitions.assigned
         if self._known_fields is None and assigned is not None:

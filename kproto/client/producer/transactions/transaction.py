@@ -155,7 +155,7 @@ class Transaction:
         """Commits offsets of a group when the transaction is committed (KIP-447).
 
         `offsets` is a group consumer, or a mapping from partitions to the offset of the next record
-        to be read, for the group `group_id`. The offsets of a consumer are those after the last
+        to be read, for the group `group_id`. For a consumer, commits the offsets after the last
         records that it has returned; the coordinator checks that its member still owns the
         partitions. From this call on the consumer commits nothing by itself. After an abort, its
         `seek_to_committed` moves its positions back.

@@ -265,8 +265,9 @@ class TransactionManager:
         `is_in_doubt` is True for an abort that cannot wait for the last Produce requests. In
         version 2 brokers refuse them after the abort. In version 1 the coordinator must fence the
         producer with a bumped epoch: it does so if InitProducerId has the epoch of an ongoing
-        transaction. This producer cannot continue after that. No request is sent if the coordinator
-        cannot have a transaction. Further calls for the same transaction have no effect.
+        transaction. After this fencing, the producer cannot continue. No request is sent if the
+        coordinator cannot have a transaction. Further calls for the same transaction have no
+        effect.
         """
         if self._may_end:
             return
@@ -316,7 +317,7 @@ class TransactionManager:
             self.on_change()
 
     def on_batch_sent(self) -> None:
-        """Records that a batch is sent: from version 2 on its leader begins the transaction."""
+        """Stores that a batch is sent: from version 2 on, the leader begins the transaction."""
         self._has_started = True
 
     def on_records_failed(self, error: KprotoError, now: float, *, has_sequence: bool) -> None:
@@ -356,7 +357,10 @@ class TransactionManager:
         return is_needed and self._completion.is_pending and self.state in _ACCEPTING
 
     def next_request(self) -> TransactionRequest | None:
-        """Returns the request that is due at `not_before`; None if none is, or one is in flight."""
+        """Returns the request that is due at `not_before`; None if there is none.
+
+        Always returns None while a request is in flight.
+        """
         if self._in_flight is not None:
             return None
         if self.state is _S.INITIALIZING:
@@ -377,7 +381,7 @@ class TransactionManager:
         return None
 
     def on_sent(self, request: TransactionRequest, now: float) -> None:
-        """Records that `request`, which `next_request` has returned, is sent at `now`."""
+        """Stores that `request`, which `next_request` has returned, is sent at `now`."""
         self._in_flight = request
         if isinstance(request, DescribeTransaction):
             return
