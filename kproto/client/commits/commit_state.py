@@ -61,7 +61,7 @@ def commit_error_action(code: int) -> CommitErrorAction:
     """Returns the action for an error code of a commit.
 
     If `_ACTIONS` has no row for the code, the commit is retried if Kafka calls the error retriable;
-    otherwise it has failed.
+    otherwise the commit has failed.
     """
     known = _ACTIONS.get(code)
     if known is not None:

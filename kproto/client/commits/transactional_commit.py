@@ -24,8 +24,8 @@ class TransactionalCommit(NamedTuple):
     """Offsets of the group `group_id`, and the member that has processed the records before them.
 
     `member` is None for offsets without a member, which the coordinator does not check.
-    `on_committed` is called once the transaction is committed, and `on_refused` with the error of a
-    coordinator that has refused the offsets.
+    `on_committed` is called once the transaction is committed, and `on_refused` is called with the
+    error of a coordinator that has refused the offsets.
     """
 
     group_id: str

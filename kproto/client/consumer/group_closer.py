@@ -1,4 +1,4 @@
-"""`GroupConsumerCloser`: closes a group consumer, also if the close is cancelled.
+"""`GroupConsumerCloser`: closes a group consumer, even if the close is cancelled.
 
 A close stops `run`, revokes the partitions, commits processed offsets, leaves the group, and ends
 all tasks of the consumer.
@@ -106,9 +106,9 @@ class GroupConsumerCloser:
     async def close_after_error(self, leave: bool | None, *, is_cancelled: bool) -> None:
         """Closes the consumer within `error_flush_ms`; logs an exception of a callback.
 
-        Commits and leaves the group even if the call is cancelled, also repeatedly. `is_cancelled`
-        is True if the caller was cancelled before the call. Logs the RequestTimeoutError of a close
-        that exceeds its limit.
+        Commits and leaves the group even if the call is cancelled, once or repeatedly.
+        `is_cancelled` is True if the caller was cancelled before the call. Logs the
+        RequestTimeoutError of a close that exceeds its limit.
         """
         try:
             await self._close_limited(self._close_unraised(leave), is_cancelled=is_cancelled)

@@ -209,7 +209,7 @@ class GroupConsumer(RecordStream):
     ) -> None:
         """Closes the consumer within `error_flush_ms`; logs an exception of a callback.
 
-        Commits and leaves the group even if the call is cancelled, also repeatedly.
+        Commits and leaves the group even if the call is cancelled, once or repeatedly.
         """
         self._check_may_close()
         await self._closer.close_after_error(leave, is_cancelled=is_cancelled)
@@ -366,16 +366,16 @@ class GroupConsumer(RecordStream):
     ) -> RunSummary:
         """Calls `handler` with each record, up to `workers` at once, until `run` is stopped.
 
-        With order "partition" one record of a partition is handled at a time, with "key" one of
-        each key in a partition, with "none" any number. `decode` returns the handler's argument for
-        a record. With `auto_commit`, at most `commit_interval_ms` after a record is processed,
-        `run` requests a commit of the offset of the first incomplete record. The metadata of the
-        commit lists later processed offsets, which this client then skips. A record is handled only
-        if its offset is less than `max_offset_gap` after the first incomplete offset. A failed
-        record is retried as `retries` says: the default is 3 times, or 0 times with `retry_topics`.
-        Then it is sent to the next of `retry_topics`, and finally to `dead_letter_topic`, with
-        failure headers (`kproto.failure_of`); without a dead letter topic `run` raises the error.
-        If `decode` raises, the record is a dead letter at once.
+        With order "partition" one record of a partition is handled at a time, with "key" one record
+        of each key in a partition, and with "none" any number of records. `decode` returns the
+        handler's argument for a record. With `auto_commit`, at most `commit_interval_ms` after a
+        record is processed, `run` requests a commit of the offset of the first incomplete record.
+        The metadata of the commit lists later processed offsets, which this client then skips. A
+        record is handled only if its offset is less than `max_offset_gap` after the first
+        incomplete offset. A failed record is retried as `retries` says: the default is 3 times, or
+        0 times with `retry_topics`. Then it is sent to the next of `retry_topics`, and finally to
+        `dead_letter_topic`, with failure headers (`kproto.failure_of`); without a dead letter topic
+        `run` raises the error. If `decode` raises, the record is a dead letter at once.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if `run` is cancelled, or if the consumer is closed. At the end it
@@ -497,7 +497,7 @@ class GroupConsumer(RecordStream):
     def unsubscribe(self) -> None:
         """Ends the subscription: the member revokes all partitions in the background.
 
-        A dynamic member also leaves the group, until `subscribe` is called.
+        A dynamic member also leaves the group; it joins again after `subscribe`.
         """
         self._require_member("unsubscribe").unsubscribe()
         self._subscription = None
@@ -524,9 +524,9 @@ class GroupConsumer(RecordStream):
         """Returns the position of a partition, the offset of its next record.
 
         Looks the position up if it is unknown. Raises ConfigurationError if the partition is not
-        assigned, or if its topic was recreated and the group has not assigned the new topic yet;
-        NoCommittedOffsetError if `start` is "none" and the group has no committed offset; and
-        BrokerResponseError.
+        assigned, or if its topic was recreated and the group has not assigned the new topic yet.
+        Raises NoCommittedOffsetError if `start` is "none" and the group has no committed offset.
+        Raises BrokerResponseError for errors of a broker.
         """
         self._view.loop_guard.check()
         return await self._positions.position(checked_tp(partition))
@@ -552,10 +552,10 @@ class GroupConsumer(RecordStream):
         self._effects.apply(effects)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Stops fetching and returning records of `partitions` until `resume`; they stay assigned.
+        """Stops fetching and returning records of `partitions`, which stay assigned.
 
-        A revocation ends the pause of a partition: `on_assigned` can pause it again. Raises
-        ConfigurationError for a partition that is not assigned.
+        `resume` ends the pause. A revocation also ends the pause of a partition: `on_assigned` can
+        pause the partition again. Raises ConfigurationError for a partition that is not assigned.
         """
         self._view.loop_guard.check()
         self._subscriptions.pause(self._positions.check_assigned(partitions))
@@ -656,7 +656,7 @@ class GroupConsumer(RecordStream):
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """Returns the committed offsets of `partitions`, by default of the assigned partitions.
 
-        An offset is None if the group has committed none for the partition. An offset that was
+        An offset is None if the group has committed no offset of the partition. An offset that was
         committed for a deleted topic of the same name does not count. Raises BrokerResponseError.
         """
         self._view.loop_guard.check()

@@ -298,7 +298,7 @@ class RecordStream(ABC):
     async def poll(
         self, timeout_ms: int, max_records: int | None = None
     ) -> dict[TopicPartition, list[Record]]:
-        """Returns buffered records in lists by partition; waits up to `timeout_ms` for the first.
+        """Returns buffered records by partition; waits up to `timeout_ms` for the first record.
 
         Like `KafkaConsumer.poll` of Java's client, returns as soon as records are buffered, and
         returns at most `max_records`, by default `max_poll_records`. The dict is empty if no record

@@ -84,7 +84,7 @@ class TransactionalOffsets:
     async def stop_commits(self) -> None:
         """Stops commits of the consumer, and waits for commits in flight.
 
-        Raises CommitFailedError if one of them does not end in time.
+        Raises CommitFailedError if a commit does not end in time.
         """
         view = self._view
         self._subscriptions.commit_state.is_transactional = True

@@ -254,7 +254,7 @@ class CompletedFetch:
         )
 
     def take_batch(self) -> FetchedBatch | None:
-        """Returns the next batch."""
+        """Returns the next batch; None if no batch is left."""
         if not self._batches:
             return None
         self._reader = None
@@ -288,7 +288,7 @@ class CompletedFetch:
     def _fits(self, count: int, most: int) -> bool:
         """Returns True if the next batch may be added to a list that has `count` records.
 
-        The list then has at most `most` records, or only that batch.
+        With this batch the list has at most `most` records, or has only this batch.
         """
         if not self._batches:
             return False

@@ -253,7 +253,7 @@ class FetchBuffer:
         )
 
     def take_record(self) -> Record | None:
-        """Returns the next record of the list that is iterated, or the first of the next list.
+        """Returns the next record of the iterated list, or the first record of the next list.
 
         Returns None if no record is ready.
         """
@@ -309,7 +309,7 @@ class FetchBuffer:
         return found
 
     def _keep_after(self, fetched: FetchedRecords, count: int) -> None:
-        """Stores the records of `fetched` after the first `count` for the next take."""
+        """Stores, for the next take, the records of `fetched` after the first `count` records."""
         self._current = fetched
         self._unreturned = iter(fetched.records)
         for _ in islice(self._unreturned, count):
@@ -469,5 +469,5 @@ class FetchBuffer:
         self._limit_decompressed()
 
     def resume_buffered(self, state: TopicPartitionState) -> None:
-        """Makes records of a paused partition available again, after those of other partitions."""
+        """Ends the pause of a partition: its records are returned after the other ready records."""
         self.ready.extend(self._paused.pop(state, ()))

@@ -1,4 +1,4 @@
-"""Defines ranges of returned records, and adapts how many are returned between two checks.
+"""Defines ranges of returned records, and adapts the number of records between two checks.
 
 A range is in flight from the poll that returns its records until they are processed. At each check
 the consumer asks whether it is still in the group session. Between two checks it returns

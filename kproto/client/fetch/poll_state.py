@@ -20,9 +20,10 @@ __all__ = ["PollState", "PollTimer", "RecordProcessor"]
 
 
 class RecordProcessor(Protocol):
-    """Processes several records at once, and tracks which are processed; see `processing.pool`.
+    """Processes records concurrently, and tracks which of them are processed.
 
-    Partitions are identified by their states; assignments by their assignment epochs.
+    `processing.pool` implements it. Partitions are identified by their states, and assignments are
+    identified by their assignment epochs.
     """
 
     @property

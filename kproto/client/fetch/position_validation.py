@@ -2,8 +2,8 @@
 
 After an unclean leader election, fetched records may be gone, and other records have their offsets.
 A consumer sends the leader epoch of the last record that it fetched; the leader returns the offset
-at which that epoch ends in its log. Fetched records from that offset on have diverged. Plain
-functions on plain data.
+at which that epoch ends in the leader's log. Fetched records from that offset on have diverged.
+Plain functions on plain data.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _OWN_COMMITS: Final = (CommitKind.DUE, CommitKind.START_OFFSETS)
 
 
 class CommitPlanner:
-    """Plans commits: `poll` has the processed offsets, `commit_state` the committed offsets."""
+    """Plans commits: `poll` has the processed offsets, and `commit_state` has committed offsets."""
 
     __slots__ = ("_commit_state", "_most_metadata", "_poll")
 

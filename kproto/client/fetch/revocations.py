@@ -62,7 +62,7 @@ class PendingRevocations:
         return pending.state if pending is not None and pending.is_committable else None
 
     def exclude_from_commits(self) -> None:
-        """Excludes the partitions that are being revoked now from commits.
+        """Excludes from commits the partitions that are being revoked now.
 
         The transaction that had their returned records is aborted, and a later transaction must not
         commit these offsets: the next owner of the partitions reads the records again.

@@ -79,7 +79,7 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
 
 
 def resolve_assignors(assignors: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
-    """Returns the assignors that a user names, in order: the preferred one is first.
+    """Returns the assignors that a user names, in order: the preferred assignor is first.
 
     Raises ConfigurationError for an unknown name, for an object that is neither a name nor an
     `Assignor`, for two assignors of the same name, and if `assignors` is empty.

@@ -84,11 +84,12 @@ class AssignmentListener(Protocol):
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
         """Revokes partitions while the member can still commit their offsets.
 
-        The listener returns no more records of them, and waits until the returned records are
-        processed, at most until the time `until` (seconds of the clock). Then it commits, and
-        forgets the partitions. If the generation is lost during the call, the driver cancels the
-        call and calls `on_partitions_lost`. If the member begins to leave during the call and can
-        still commit, the driver cancels the call and calls `revoke` for all owned partitions.
+        The listener returns no more records of the partitions, and waits until the returned records
+        are processed, at most until the time `until` (seconds of the clock). After the wait the
+        listener commits, and forgets the partitions. If the generation is lost during the call, the
+        driver cancels the call and calls `on_partitions_lost`. If the member begins to leave during
+        the call and can still commit, the driver cancels the call and calls `revoke` for all owned
+        partitions.
         """
         ...
 
@@ -349,7 +350,7 @@ class MemberDriver(ABC, Generic[M]):
     def _start_due_work(self, now: float) -> None:
         """Starts the effect, the heartbeat and the metadata refresh that are due.
 
-        Starts no effect while another one runs; cancels the running effect if it is outdated.
+        Starts no effect while another effect runs; cancels the running effect if it is outdated.
         """
         membership = self._membership
         if self._step is not None:

@@ -3,8 +3,8 @@
 In the classic protocol the leader of the group assigns the partitions; in the consumer protocol the
 broker assigns them (KIP-848). A group without members gets the protocol of the next member that
 joins. A member with group_protocol="consumer" makes the broker convert a classic group that has
-members; the broker's migration policy must allow the conversion. A member with "auto" joins a
-classic group that has members by the classic protocol.
+members; the broker's migration policy must allow the conversion. A member with "auto" uses the
+classic protocol to join a classic group that has members.
 """
 
 from __future__ import annotations

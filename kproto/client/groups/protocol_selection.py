@@ -200,8 +200,8 @@ class GroupMember:
         """Reports `error` to the listener, or starts a member of the other protocol.
 
         A member of the other protocol starts after GroupProtocolMismatchError, unless this member
-        is leaving or closed. The first change of protocol happens at once, each further change in
-        a row after a backoff.
+        is leaving or closed. The first change of protocol happens at once; each further change in a
+        row happens after a backoff.
         """
         if not isinstance(error, GroupProtocolMismatchError):
             self._listener.on_member_failed(error)

@@ -47,7 +47,7 @@ class MemberSession:
         """Returns the time until which the member certainly keeps its partitions.
 
         The time is the end of the session, which each answered heartbeat extends. If the member
-        keeps its partitions during a rebalance (KIP-429), this is `stable_until`, because the
+        keeps its partitions during a rebalance (KIP-429), the time is `stable_until`, because the
         broker also removes a member whose JoinGroup does not arrive in time. The time is one timer
         tick early, because timers are not more precise.
         """

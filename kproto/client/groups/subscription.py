@@ -52,7 +52,7 @@ class Subscription:
 
     @classmethod
     def to(cls, wanted: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> Subscription:
-        """Returns a subscription to one topic, to several, or to a pattern.
+        """Returns a subscription to one or several topics, or to a pattern.
 
         Raises ConfigurationError for other objects, an empty name, and no topic.
         """

@@ -47,10 +47,10 @@ def next_step(
     *,
     is_decoded: bool,
 ) -> Step:
-    """Decides about a record of `topic` that has failed `attempts` times in this `run`.
+    """Returns the next step for a record of `topic` that has failed `attempts` times in `run`.
 
-    Returns `Retry`, or `Forward` to a retry topic or the dead letter topic, or `Raise`. The record
-    is never retried if `decode` raised `error` (`is_decoded` is False), or if `error` is an
+    The step is `Retry`, or `Forward` to a retry topic or the dead letter topic, or `Raise`. The
+    record is never retried if `decode` raised `error` (`is_decoded` is False), or if `error` is an
     `Exception` that is not in `settings.retries.exceptions`. Such a record is a dead letter at
     once, or `run` raises the error if there is no dead letter topic.
     """

@@ -27,8 +27,9 @@ class HandlerTransaction:
 
     When the handler returns, `run` appends these records to its transaction. The transaction
     commits the sent records together with the offset of the handled record. If the transaction is
-    aborted, it commits neither, and `run` calls the handler with the handled record again. If the
-    handler raises, the sent records are dropped, except after `Stop(done=True)`.
+    aborted, neither the sent records nor the offset are committed, and `run` calls the handler with
+    the handled record again. If the handler raises, the sent records are dropped, except after
+    `Stop(done=True)`.
     """
 
     __slots__ = ("_is_closed", "_records")

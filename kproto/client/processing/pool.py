@@ -302,7 +302,7 @@ class ProcessingPool:
         self._is_poll_waiting = True
 
     def _wake_poll(self) -> None:
-        """Wakes a poll that the pool refused and that waits, if the pool accepts records again."""
+        """Wakes a waiting poll that the pool refused, if the pool accepts records again."""
         if self._is_poll_waiting and self.accepts_records:
             self._is_poll_waiting = False
             self._consumer.wake_poll()
@@ -310,7 +310,7 @@ class ProcessingPool:
     def accept_records(
         self, state: object, assignment_epoch: object, tp: TopicPartition, records: list[Record]
     ) -> None:
-        """Queues records of a partition; applies backpressure if enough are queued."""
+        """Queues records of a partition; applies backpressure if enough records are queued."""
         delay_ms = self._delays.get(tp[0])
         if delay_ms is None:
             shard = self._tracker.add(state, assignment_epoch, tp, records)
@@ -382,7 +382,7 @@ class ProcessingPool:
     def is_in_flight(self, epochs: Collection[object]) -> bool:
         """Returns True if a handler processes a record of these assignment epochs.
 
-        Call it only after `drop`. Before that, queued records may count, too.
+        Call it only after `drop`: before `drop`, queued records may also count.
         """
         return self._tracker.is_in_flight(epochs)
 

@@ -1,8 +1,9 @@
 """`RunTransactions`: commits the records that handlers send, with offsets, in transactions.
 
-The `AckSink` of `run` with a transactional id. A task of its own begins, commits and aborts the
-transactions, as `transaction_cycle` decides. After an abort it drops all records of the pool, and
-moves positions back to the committed offsets: the records of the transaction are polled again.
+`RunTransactions` is the `AckSink` of `run` with a transactional id. A task of its own begins,
+commits and aborts the transactions, as `transaction_cycle` decides. After an abort the task drops
+all records of the pool, and moves the positions back to the committed offsets: the records of the
+transaction are polled again.
 """
 
 from __future__ import annotations

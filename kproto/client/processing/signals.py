@@ -40,8 +40,8 @@ def signals_handled(
 ) -> Iterator[None]:
     """Calls `callback` in the event loop at each of `signals`, until the end of the block.
 
-    None stands for SIGTERM, if the signal can be handled and has no other handler, and otherwise
-    for no signal. Raises ConfigurationError if `signals` cannot be handled: outside of the main
+    If `signals` is None, the signal is SIGTERM, or no signal if SIGTERM cannot be handled or has
+    another handler. Raises ConfigurationError if `signals` cannot be handled: outside of the main
     thread, in an event loop that handles no signals, for a signal such as SIGKILL, or if the event
     loop has a handler of the user, which could not be restored.
     """

@@ -339,7 +339,8 @@ class RecordTracker:
     def needs_backpressure(self, shard: Shard) -> bool:
         """Returns True if the consumer must not poll the partition of a shard now.
 
-        Backpressure starts at `backpressure_limit` queued records, and ends below half of it.
+        Backpressure starts at `backpressure_limit` queued records, and ends below half of this
+        number.
         """
         limit = (
             max(1, shard.backpressure_limit // 2)
@@ -349,11 +350,11 @@ class RecordTracker:
         return not shard.is_draining and shard.queued >= limit
 
     def states(self) -> set[object]:
-        """Returns the states of all partitions with records, also of draining partitions."""
+        """Returns the states of all partitions with records, including draining partitions."""
         return {*self._shards, *(shard.state for shard in self._draining)}
 
     def first_incomplete_offsets(self) -> dict[object, int]:
-        """Returns the first incomplete offset of each partition, also of draining partitions."""
+        """Returns the first incomplete offset of each partition, including draining partitions."""
         found = {state: self.first_incomplete(state) for state in self.states()}
         return {state: offset for state, offset in found.items() if offset is not None}
 

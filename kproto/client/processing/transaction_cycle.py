@@ -148,7 +148,7 @@ class TransactionCycle:
             self.phase = CyclePhase.ACCEPTING
 
     def on_restart_failed(self, now: float) -> None:
-        """Repeats the restart, because the positions could not be moved at `now`."""
+        """Repeats the restart after a backoff, because the positions were not moved."""
         self._back_off(now)
 
     def on_restarted(self, now: float) -> None:

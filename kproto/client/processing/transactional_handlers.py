@@ -57,8 +57,8 @@ class TransactionalHandler:
 class TransactionalBatchHandler(BatchHandler):
     """Calls the handler of `run_batches` with records and a `HandlerTransaction`.
 
-    Then appends the records that the handler has sent, also if it returns the errors of some
-    records. `transactions` is set when `run_batches` starts.
+    Then appends the records that the handler has sent, even if the handler returns the errors of
+    some records. `transactions` is set when `run_batches` starts.
     """
 
     __slots__ = ("transactions",)

@@ -99,7 +99,7 @@ class _TopicAssignment:
         return rack is None or rack in self.partitions[partition]
 
     def assign(self, consumer: str, partitions: Sequence[int]) -> None:
-        """Assigns these partitions to the consumer."""
+        """Assigns `partitions` to the consumer."""
         assigned = self.assigned[consumer]
         assigned += partitions
         if len(assigned) > self._minimum:

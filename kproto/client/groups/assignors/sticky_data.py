@@ -62,7 +62,7 @@ def cooperative_user_data(generation: int) -> bytes:
 def eager_member_data(member: Subscription) -> MemberData:
     """Returns the partitions and the generation in the user data of an eager sticky member.
 
-    There are no partitions if the user data is missing or malformed.
+    Returns no partitions if the user data is missing or malformed.
     """
     data = member.user_data
     if not data:

@@ -90,7 +90,7 @@ class _BalancedAssignment:
             self._at_minimum.append(member_id)
 
     def sort_members(self) -> None:
-        """Sorts the members by id for the round robin, after all have kept their partitions."""
+        """Sorts the members by id for the round robin, after all members have kept partitions."""
         self._below_minimum = java_sorted(self._below_minimum)
         self._at_minimum = java_sorted(self._at_minimum)
 

@@ -76,7 +76,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         return await self._resolve(step)
 
     async def _prepare(self, step: PrepareHeartbeat) -> OnResult:
-        """Determines the topics to subscribe to; for a compiled pattern it requests all topics.
+        """Determines the topics to subscribe to; requests all topics for a compiled pattern.
 
         Before a join it first checks the protocol of the group, and requests the session timeout.
         """
@@ -142,8 +142,9 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         """Raises an error if the coordinator does not support the protocol.
 
         During a rolling upgrade or downgrade a later coordinator may not support it. The error is
-        ConfigurationError for a `TopicPattern`; otherwise GroupProtocolMismatchError if the member
-        may change to the classic protocol, and UnsupportedVersionError if it may not.
+        ConfigurationError for a `TopicPattern`. Without a pattern, the error is
+        GroupProtocolMismatchError if the member may change to the classic protocol, and otherwise
+        UnsupportedVersionError.
         """
         group_id = self.settings.group_id
         if has_consumer_groups(connection.ranges):

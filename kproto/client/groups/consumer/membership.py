@@ -155,9 +155,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return self._session.session_ms
 
     def on_session_timeout_known(self, session_ms: int | None) -> None:
-        """Stores the session timeout of the group in ms; None if the broker does not disclose it.
+        """Stores the session timeout of the group, in ms.
 
-        With None, the member derives the session timeout from the heartbeat interval.
+        If the broker does not disclose the timeout, `session_ms` is None, and the member derives
+        the session timeout from the heartbeat interval.
         """
         self._disclosed_session_ms = session_ms
         if session_ms is not None:

@@ -1,6 +1,7 @@
-"""Compares the assigned partitions, by topic id, with the owned ones, by name. Does no I/O.
+"""Compares the assigned partitions, by topic id, with the owned partitions, by topic name.
 
 A recreated topic has another id: owned partitions of the old topic are revoked first (KIP-516).
+Does no I/O.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TopicIdPartitions: TypeAlias = frozenset[tuple[Uuid, int]]
 class Difference(NamedTuple):
     """The partitions to revoke, the partitions to add after the revocation, and topic ids.
 
-    The topic ids are those of assigned topics whose names are not known yet.
+    The topic ids are the ids of assigned topics whose names are not known yet.
     """
 
     revoked: frozenset[TopicPartition]
