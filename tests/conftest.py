@@ -99,7 +99,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServe
 def pytest_configure_node(node: WorkerController) -> None:
     """Passes to a worker process whether the run uses `--dist loadscope`.
 
-    The options of the worker itself do not contain the value.
+    The worker's own options do not contain the value of `--dist`.
     """
     node.workerinput["by_servers"] = node.config.getvalue("dist") == "loadscope"
 
@@ -137,7 +137,7 @@ def freeze_live_objects() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage() -> Iterator[None]:
-    """Collects garbage at the end of each test module; unclosed resources are reported there.
+    """Collects garbage at the end of each test module, so that it reports its unclosed resources.
 
     Later collections skip the objects that the module loaded. Otherwise collections would take
     longer after each module, and some tests collect garbage hundreds of times.

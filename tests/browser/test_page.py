@@ -112,7 +112,7 @@ return all.filter((one) => {
 def until(holds: Callable[[], object]) -> None:
     """Waits until `holds` returns a true value; fails after `SECONDS`.
 
-    The page may replace an element before `holds` reads it, which counts as false.
+    If the page replaces an element before `holds` reads this element, the result counts as false.
     """
     last = time.monotonic() + SECONDS
     while True:

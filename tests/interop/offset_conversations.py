@@ -475,7 +475,7 @@ def storing_offsets(talk: Talk) -> Said:
 def stored_offsets(talk: Talk, group: str, they: Offsets) -> Iterator[tuple[object, ...]]:
     """Yields each record of a group, decoded, with the record count of its batch last.
 
-    Replaces each timestamp in a record by True if it is set. The value of a tombstone is None.
+    A timestamp that is set is shown as True. The value of a tombstone is None.
     """
     for record, size in offset_records(talk):
         found = decode_coordinator_record(record, topic=OFFSETS)

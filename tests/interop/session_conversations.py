@@ -29,7 +29,7 @@ _FIRST_BY_ID = 13
 
 
 class Reader:
-    """A client that keeps the id and the epoch of a fetch session; `ids` maps topics to ids."""
+    """A client that keeps a fetch session's id and epoch; `ids` maps topic names to topic ids."""
 
     def __init__(self, talk: Talk, version: int, ids: dict[str, Uuid]) -> None:
         self.talk = talk
@@ -47,7 +47,7 @@ class Reader:
         version: int | None = None,
         max_bytes: int = 1 << 20,
     ) -> object:
-        """Sends a Fetch with each (topic, partition, offset) of `named`; returns what to compare.
+        """Fetches each (topic, partition, offset) of `named`; returns the fields to compare.
 
         The result has the error name, the partitions by topic, and "same", "new" or "none" for the
         session id, which differs between brokers. `forget` has the (topic, partition) to remove

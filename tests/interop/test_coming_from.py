@@ -1,4 +1,4 @@
-"""Tests that the other clients have the calls and settings that the pages for their users name."""
+"""Tests that each other client has the calls and settings that its migration page names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Tests that the embedded broker writes the same records to `__consumer_offsets` as a real broker.
 
 The embedded broker must also decode the records of a real broker and encode them unchanged, and its
-coordinators must move as in a real cluster. The test of expired offsets uses a real broker that
-checks for them every 300 ms.
+coordinators must move as in a real cluster. In the test of expired offsets, the real broker removes
+expired offsets every 300 ms.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def test_records_of_a_real_broker_are_reencoded_unchanged(
 
 
 def test_transaction_markers_are_no_coordinator_records(newest_kafka: RunningKafka) -> None:
-    """Other tests may commit offsets in transactions; the reader must skip their markers."""
+    """Other tests may commit offsets in transactions; the reader must skip transaction markers."""
     talk = Talk(newest_kafka.bootstrap, ranges(newest_kafka.bootstrap))
     name = talk.create("marked")
     they = Offsets(talk, name)

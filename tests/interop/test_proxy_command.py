@@ -59,7 +59,7 @@ def test_a_peer_writes_and_reads_through_the_proxy(
 async def test_a_cluster_of_several_brokers_behind_one_proxy(
     peers_python: Path, tmp_path: Path
 ) -> None:
-    """Clients reach the brokers of librdkafka's mock cluster only by the proxy's ports."""
+    """Clients reach the brokers of librdkafka's mock cluster only through the proxy's ports."""
     cluster = subprocess.Popen(  # noqa: ASYNC220 - nothing else waits meanwhile
         [peers_python, SCRIPTS / "mock_cluster.py"],
         stdin=subprocess.PIPE,

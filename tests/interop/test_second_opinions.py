@@ -232,7 +232,7 @@ def spans(versions: set[int]) -> str:
 
 
 def differences(peer: str, case: Case, theirs: Any) -> list[str]:
-    """Returns the path and both values of each field that a peer decoded differently."""
+    """Returns the path and both values of each field that `peer` and kproto decoded differently."""
     ours = plain_struct(case.shape, case.message)
     renamed = RENAMED.get((peer, case.name), {})
     found: list[str] = []
@@ -266,7 +266,7 @@ def differences(peer: str, case: Case, theirs: Any) -> list[str]:
 
 
 def plain_struct(shape: StructLayout, struct: object) -> dict[str, Any]:
-    """Returns the fields as plain data, as the peers' script prints them."""
+    """Returns the fields as plain data, in the form that the script `second_opinions` prints."""
     return {
         field.name.lower(): plain(field.type, getattr(struct, field.attribute))
         for field in shape.all_fields()

@@ -1,6 +1,6 @@
 """Tests the transactional producers of other clients on the embedded broker.
 
-`transactional_peers` describes the commands of the clients.
+The module `transactional_peers` describes the commands of the clients.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def broker() -> Iterator[ThreadedBroker]:
 
 @pytest.fixture
 def side(broker: ThreadedBroker) -> Iterator[TransactionSide]:
-    """Yields a side with one ongoing transaction, and a committed one of another producer."""
+    """Yields a side: producer `ongoing` has an open transaction; `done` has committed one."""
     side = TransactionSide(broker.bootstrap, TOPIC)
     side.prepare(("done", "ongoing"), ())
     for name in ("done", "ongoing"):
@@ -47,7 +47,7 @@ def side(broker: ThreadedBroker) -> Iterator[TransactionSide]:
 
 
 def command(broker: ThreadedBroker, *arguments: str) -> list[dict[str, str]]:
-    """Runs the command; returns the rows of the table that it prints, by column."""
+    """Runs the command and returns the rows of the printed table, each as {column: cell}."""
     try:
         path = f"{resolve_tools()}/*"
         java = java_home() / "bin" / "java"

@@ -1,6 +1,6 @@
 """Runs the transactional producers of other clients, each command in a process of its own.
 
-Each client, a peer, has a program with these commands:
+Each client (in the code, `peer`) has a program with these commands:
 
 - `scenes TOPIC SOURCE`: in transactions, writes to the partitions 0 to 3 of TOPIC, and commits
   offsets of SOURCE for the group TOPIC; see `SCENES`. Prints the committed offset after each
@@ -41,7 +41,7 @@ SCENE_OFFSETS: Final = [5, 5, 7]
 
 
 def run(python: Path, peer: str, bootstrap: str, *arguments: str, protocol: str = "classic") -> Any:
-    """Runs a command of a peer, and returns what it prints.
+    """Runs a command of the client `peer`; returns the JSON that the command prints.
 
     `protocol` is the group protocol of Java's consumer.
     """
@@ -60,7 +60,7 @@ def run(python: Path, peer: str, bootstrap: str, *arguments: str, protocol: str 
 
 
 def read(python: Path, peer: str, bootstrap: str, *topics: str) -> dict[str, list[list[object]]]:
-    """Returns partition, offset and value of the records that a peer reads of topics, sorted."""
+    """Returns the sorted [partition, offset, value] of the records that `peer` reads, by topic."""
     found = run(python, peer, bootstrap, "read", *topics)
     return {topic: sorted(records) for topic, records in found.items()}
 
@@ -82,7 +82,7 @@ def _java(protocol: str) -> list[str]:
 
 
 async def read_by_kproto(bootstrap: str, *topics: str) -> dict[str, list[list[object]]]:
-    """Returns partition, offset and value of the records of topics, sorted."""
+    """Returns the sorted [partition, offset, value] of the records that kproto reads, by topic."""
     result: dict[str, list[list[object]]] = {}
     async with kproto.Client(bootstrap) as client:
         for topic in topics:

@@ -54,7 +54,7 @@ _SET = 0
 
 
 def config_of(version: str) -> dict[str, str]:
-    """Returns the broker config `SHORT`; for older releases, with longer heartbeat intervals.
+    """Returns the broker config `SHORT`, changed for older releases.
 
     Older brokers get sessions of 4 s and heartbeats every 400 ms. They have no group configs, so
     these values apply to all their groups. A member assumes a session of nine heartbeat intervals,

@@ -149,7 +149,8 @@ def offsets_of_members(side: ConsumerSide) -> Iterator[object]:
 def a_session_expires(side: ConsumerSide) -> Iterator[object]:
     """Lets the session of a static member expire.
 
-    Old brokers have no session timeout per group; there the script waits for the broker's timeout.
+    Old brokers have no session timeout per group; on them the script waits for the broker's
+    timeout.
     """
     yield side.enter("a", "t"), side.enter("b", "t", instance_id="j")
     if side.version:
@@ -256,7 +257,7 @@ def joins_and_waits(side: ConsumerSide, member: str, *topics: str, **fields: Any
 def sync_leader(
     side: ConsumerSide, member: str, assignments: dict[str, list[tuple[str, list[int]]]]
 ) -> Any:
-    """Sends SyncGroup of a leader; returns the response. `assignments` are by member name."""
+    """Sends a leader's SyncGroup; returns the response. `assignments` is keyed by member name."""
     assignments_by_name = {
         name: b"\0\1"
         + ConsumerProtocolAssignment(
@@ -303,7 +304,7 @@ def a_classic_group_is_converted(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_classic_member_has_an_old_generation(side: ConsumerSide) -> Iterator[object]:
-    """Makes the group classic with a generation that its classic member has not joined yet."""
+    """Converts the group back to classic, in a generation that its classic member lacks."""
     yield classic(side, "a", "t"), sync_leader(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
     generation = side.generations["a"]
     yield side.enter("b", "t"), side.commit("a", generation, ("t", 0), version=8), "still accepted"
@@ -346,7 +347,8 @@ def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
 def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
     """Lets b join by ConsumerGroupHeartbeat while a classic group rebalances.
 
-    The rebalance begins when c joins, which lacks the group's assignor but shares another with a.
+    The rebalance begins when c joins. Members a and c share an assignor, but c lacks the assignor
+    that the group uses.
     """
     both = ("range", "sticky")
     yield classic(side, "a", "t", names=both), sync_leader(side, "a", {"a": [("t", [0, 1])]})
@@ -425,8 +427,8 @@ def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
 def settled(side: ConsumerSide, name: str, value: str, *, is_set: bool | None = None) -> bool:
     """Waits until the broker has the `value` of the group config `name` from the controller.
 
-    Returns True. If `is_set` is True, also waits until the config is set for the group itself; if
-    it is False, until the config is not set for the group.
+    Returns True. If `is_set` is True, also waits until the config is set for the group itself. If
+    `is_set` is False, also waits until the config is not set for the group.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:

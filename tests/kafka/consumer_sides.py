@@ -271,7 +271,7 @@ class ConsumerSide(Side):
     # Configs of the group
 
     def configs(self, *names: str, group_id: str | None = None) -> Any:
-        """Returns the named consumer configs of the group, or all of them, with their sources.
+        """Returns the group's consumer configs `names`, or all, each with its config source.
 
         Omits the config that moves assignors to a separate thread, which the embedded broker lacks.
         If the broker refuses the request, returns its error name and message.
@@ -305,7 +305,7 @@ class ConsumerSide(Side):
         """Alters configs of one resource, by default of the group.
 
         A change is a config name, an operation and a value. The request names the resource `times`
-        times; returns an error name and a message for each of them.
+        times. Returns an error name and a message for each time.
         """
         wanted = AlterConfigsResource(
             resource_type=resource_type,

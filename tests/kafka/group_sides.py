@@ -162,7 +162,7 @@ class Side:
         protocol_type: str | None = "consumer",
         protocol: str | None = None,
     ) -> None:
-        """Sends SyncGroup; the assignment of each member id in `assigned` is its `name_of`."""
+        """Sends SyncGroup; the assignment of each member id in `assigned` is `name_of(id)`."""
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=generation,

@@ -38,7 +38,7 @@ _RESTS: Final = (
 
 
 class OddBatch(NamedTuple):
-    """A batch with a right checksum, and what is odd in it."""
+    """A batch with a correct checksum, and a description of its odd shapes."""
 
     shape: str
     data: bytes
@@ -75,7 +75,7 @@ def _odd_batch(source: random.Random) -> OddBatch:
 
 
 def _later_stream(source: random.Random, codec: Codec) -> bytes:
-    """Returns a stream of up to 40 bytes, maybe empty; gzip with any flags in its header."""
+    """Returns a compressed stream of 0 to 40 random bytes; a gzip header has random flags."""
     data = codec.compress(source.randbytes(source.choice((0, 0, 1, 40))), codec.default_level)
     if codec.name != "gzip":
         return data

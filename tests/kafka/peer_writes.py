@@ -1,7 +1,7 @@
 """Writes records with another client: `PEER BOOTSTRAP TOPIC CODEC`.
 
-It runs in the environment of the other clients. It writes a hundred records to partition 0: key
-`key`, value `value N` repeated ten times, header h: N.
+This program runs in the environment of the other clients. It writes a hundred records to partition
+0: key `key`, value `value N` repeated ten times, header h: N.
 """
 
 from __future__ import annotations

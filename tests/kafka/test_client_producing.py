@@ -230,7 +230,7 @@ async def test_acks_of_the_leader_have_offsets(client: kproto.Client, topic: str
 
 
 async def test_records_without_acks_are_stored(client: kproto.Client, topic: str) -> None:
-    """The producer has closed, and the broker may still read the last bytes."""
+    """After the producer is closed, the broker may still be reading the last bytes."""
     expected = [b"%d" % at for at in range(1_000)]
     await until_ready(client, topic)
     async with client.producer(acks=0, batch_bytes=1_000) as producer:
@@ -245,7 +245,7 @@ async def test_records_without_acks_are_stored(client: kproto.Client, topic: str
 async def test_broker_closes_the_connection_after_a_refused_record_without_acks(
     client: kproto.Client, topic: str
 ) -> None:
-    """Kafka has no other way to report the error; the producer then connects again."""
+    """The broker has no other way to report the error. The producer then connects again."""
     await until_ready(client, topic)
     leader = (await client.topic(topic)).partitions[0].leader
     connection = await client.connection(leader)

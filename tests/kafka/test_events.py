@@ -1,6 +1,6 @@
 """Tests CloudEvents on every broker: the client reads the events that it sent.
 
-The records are compared, too.
+Also compares the keys, values and headers of the records.
 """
 
 from __future__ import annotations

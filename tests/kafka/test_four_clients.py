@@ -268,7 +268,7 @@ def test_packets_and_recording_show_the_same_exchanges(walk: Walk) -> None:
 
 
 def is_same(recorded: list[dict[str, Any]], seen: list[dict[str, Any]]) -> bool:
-    """Returns whether two connections agree, request by request.
+    """Returns whether the recorded and the captured requests of a connection agree.
 
     A capture may contain a response that arrived after the client had closed the connection.
     """
@@ -288,7 +288,7 @@ def skip_without_packets(walk: Walk) -> None:
 
 
 def talks(printed: str) -> list[list[dict[str, Any]]]:
-    """Returns the lines of each connection, without fields that only a recording or capture has."""
+    """Returns the lines of each connection, without times, connection numbers and addresses."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for line in map(json.loads, printed.splitlines()):
         found[line["connection"]].append(line)

@@ -120,7 +120,7 @@ async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -
 
 
 async def test_static_member_rejoins_without_a_rebalance(node: KafkaNode) -> None:
-    """KIP-345 applies to each static member, and KIP-814 if the static member is the leader."""
+    """KIP-345 applies to every static member, and KIP-814 only to a static leader."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, instance_id="one")

@@ -1,8 +1,8 @@
 """Tests that the embedded broker answers members of classic groups as a real broker does.
 
 Random members have long timeouts, so only their requests change the group. Scripted members also
-let sessions and rebalances time out. 3.9.2 runs the new coordinator, which is the only one since
-4.0.
+let sessions and rebalances time out. Kafka 3.9.2 runs the new coordinator, which is the only
+coordinator since Kafka 4.0.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Pair:
     def known(self) -> tuple[str | None, int, str | None]:
         """Returns the embedded group's leader, member count and protocol.
 
-        Without a classic group these are None, 0 and None.
+        Returns None, 0 and None if there is no classic group.
         """
 
         def look(broker: Broker) -> tuple[str | None, int, str | None]:

@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.parametrize("version", VERSION
 async def create(
     client: kproto.Client, name: str, assignments: dict[int, list[int]], **configs: str
 ) -> None:
-    """Creates a topic with these replicas of each partition; the first one is the leader."""
+    """Creates a topic with these replicas of each partition; the first replica is the leader."""
     topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     for partition, nodes in assignments.items():
         topic.assignments.append(
@@ -54,7 +54,7 @@ async def create(
 
 
 async def move(client: kproto.Client, name: str, nodes: list[int]) -> None:
-    """Makes `nodes` the replicas of partition 0, and the first of them the leader."""
+    """Makes `nodes` the replicas of partition 0, and the first node of `nodes` the leader."""
     part = ReassignablePartition(partition_index=0, replicas=nodes)
     request = AlterPartitionReassignmentsRequest(
         topics=[ReassignableTopic(name=name, partitions=[part])]

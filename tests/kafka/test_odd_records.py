@@ -1,4 +1,4 @@
-"""Compares the records that a real broker stores, as Java's consumer and kproto's read them.
+"""Compares how Java's consumer and kproto's consumer read the records that a real broker stores.
 
 The batches are produced raw. The embedded broker must accept and refuse the same batches.
 """
@@ -77,7 +77,7 @@ def test_odd_batches_are_stored_and_read_as_by_kafka(
 def test_offsets_outside_of_a_batch_are_stored_only_without_compression(
     kafka: RunningKafka, topic_name: str
 ) -> None:
-    """The embedded broker stores the same batches, and no other record is skipped."""
+    """The embedded broker stores the same batches. Only the misplaced records are unreadable."""
     deltas = (-(2**31), -1, 0, 2, 3, 1000, 2**31 - 1)
     with threaded_broker() as embedded:
         for bootstrap in (kafka.bootstrap, embedded.bootstrap):
@@ -133,7 +133,7 @@ def broken_batches(stored: list[OddBatch], errors: list[UnreadableRecordError]) 
 
 
 def refused_by_java(stored: list[OddBatch]) -> set[int]:
-    """Returns the indexes of the batches that Kafka's MemoryRecords, as its consumer, refuses."""
+    """Returns the indexes of the batches that MemoryRecords, and so Java's consumer, refuses."""
     with KafkaJavaProgram("4.4.0") as program:
         described = read(program, [batch.data for batch in stored])
         return {number for number, each in enumerate(described) if each.error is not None}

@@ -1,4 +1,4 @@
-"""Tests that read_committed consumers of other clients read the records that kproto's reads.
+"""Tests that read_committed consumers of other clients read the same records as kproto's.
 
 Random transactional producers and a producer without transactions write to one log. Some
 transactions are committed, some aborted, and the last ones stay open.

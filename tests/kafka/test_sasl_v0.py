@@ -115,9 +115,9 @@ class ProxyOutput:
         return streams
 
     def shown(self) -> bytes:
-        """Returns all texts that users can read: the log as text and JSON, and the recording.
+        """Returns all bytes that users can read: the log as text and as JSON, and the recording.
 
-        The recording is listed as text, too.
+        Adds the exchanges of the recording as text, too.
         """
         lines = [event_as_text(event, 1) for event in self.events]
         lines += [json.dumps(event_as_json(event, 1)) for event in self.events]

@@ -66,7 +66,7 @@ def _now_ms() -> int:
 
 
 def _shown_partitions(topics: Iterable[tuple[str, Iterable[int]]]) -> object:
-    """Returns the partitions by topic; of an internal topic, only how many there are."""
+    """Returns (topic, partitions) of each topic; of an internal topic, (topic, partition count)."""
     return sorted(
         (topic, len(list(partitions)) if topic.startswith("__") else sorted(partitions))
         for topic, partitions in topics
@@ -124,13 +124,13 @@ class TransactionSide:
                 time.sleep(0.1)
 
     def ask(self, name: str, request: Request[Any], version: int) -> Any:
-        """Returns the response to a request on the connection of `name`."""
+        """Returns the response to a request on the connection of the producer `name`."""
         if name not in self._connections:
             self._connections[name] = RawConnection(self.bootstrap, name, timeout=PATIENCE_S)
         return self._connections[name].exchange(request, version)
 
     def shown(self, producer_id: int) -> int:
-        """Returns the number of a producer id in the order in which they were first seen."""
+        """Returns n for the n-th distinct producer id that the broker returned."""
         return self._ids.setdefault(producer_id, len(self._ids) - 1)
 
     # Requests of producers. `name` names the producer, whose id and epoch may be outdated.
@@ -368,7 +368,10 @@ class TransactionSide:
         return error_code(found.error_code).name, found.offset
 
     def read(self, partition: int, *, committed: bool) -> Any:
-        """Reads a partition from its start; returns error, offsets, batches and aborted."""
+        """Reads a partition from its start.
+
+        Returns the error, the offsets, the batches and the aborted transactions.
+        """
         answer = self.ask(
             "admin",
             FetchRequest(
@@ -452,7 +455,7 @@ class TransactionSide:
         ]
 
     def transaction_log(self, transactional_id: str) -> list[object]:
-        """Returns the records of an id in `__transaction_state`, without times."""
+        """Returns the records in `__transaction_state` of a transactional id, without times."""
         found: list[object] = []
         for partition in range(50):
             found += self._records_of(partition, transactional_id)

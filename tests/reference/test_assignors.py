@@ -1,10 +1,10 @@
 """Tests that kproto's assignors compute Kafka's assignments for random groups.
 
-Each group has several generations. The sticky assignors take equally suitable members in input
-order. Kafka's class takes them in HashMap order, so the test passes them in that order. A HashSet
-in Kafka's class decides which of several partitions moves back; in that case only the sizes must be
-equal. For some groups Kafka's class raises an exception, or assigns a partition to a member that
-does not subscribe to the partition's topic; the test skips these groups.
+Each group has several generations. kproto's sticky assignors take equally suitable members in input
+order. Kafka's class takes such members in HashMap order, so the test passes the members to kproto
+in HashMap order. A HashSet in Kafka's class decides which of several partitions moves back; in that
+case only the sizes must be equal. For some groups Kafka's class raises an exception, or assigns a
+partition to a member that does not subscribe to the partition's topic; the test skips these groups.
 """
 
 from __future__ import annotations

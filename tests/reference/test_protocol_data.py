@@ -94,7 +94,7 @@ def test_broken_bytes_are_refused_as_in_kafka(
 ) -> None:
     """kproto also refuses invalid UTF-8 and lengths below -1, as in all messages.
 
-    It reads subscriptions that end before a field, as sarama and franz-go do.
+    Unlike Kafka, kproto reads subscriptions that end before a field; so do sarama and franz-go.
     """
     chance = random.Random(SEED)
     broken = []

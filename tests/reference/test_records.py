@@ -214,7 +214,7 @@ def test_java_and_kproto_agree_on_mutated_batches(
 
 
 def test_java_and_kproto_agree_on_odd_batches(kafka_classes: KafkaJavaProgram) -> None:
-    """Many have a later stream, or other bytes, behind their compressed data."""
+    """Many batches have a second stream, or other bytes, after the compressed data."""
     batches = odd_batches(SEED, ODD_BATCHES)
     found = read(kafka_classes, [batch.data for batch in batches])
     disagreements = []

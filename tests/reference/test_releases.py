@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.reference, pytest.mark.exhaustive]
 
 @pytest.fixture(scope="module", autouse=True)
 def _jars() -> None:
-    """Fetches the jars; skips the tests if they or Java are not available."""
+    """Fetches the jars; skips the tests if the jars or Java are not available."""
     try:
         java_home()
         clients_jars(RELEASES)
@@ -62,7 +62,7 @@ def test_another_file_is_told_from_it(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_kips_of_the_definitions_stand_in_their_comments() -> None:
-    """If a row of kips.toml cites a definition, the definition has each KIP of the row."""
+    """If a row of kips.toml cites a definition, its comments must name each KIP of the row."""
     looked = 0
     for api in tomllib.loads((ROOT / "kproto" / "schema" / "kips.toml").read_text()):
         for note in () if api == "kips" else version_notes(api):

@@ -38,9 +38,9 @@ def send(topics: Topics, topic: str, values: Iterable[int], partition: int = 0) 
 
 
 def start(spark: Any, options: dict[str, str], folder: Path, **trigger: Any) -> Any:
-    """Starts a query from a topic to Parquet under `folder`, with its checkpoint there.
+    """Starts a query from a topic to Parquet; `folder` has the output and the checkpoint.
 
-    Starts it again if its planning process was too slow, as on a busy machine.
+    Starts the query again if its planning process was too slow, as on a busy machine.
     """
     return planned(lambda: _start(spark, options, folder, trigger))
 

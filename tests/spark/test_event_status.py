@@ -21,7 +21,7 @@ def verdicts(
 ) -> list[str]:
     """Returns the status of each event, in order; `before` has the events written earlier.
 
-    An event is (source, id, seconds). Its index is its offset.
+    An event is (source, id, timestamp in s). The event's index is its offset.
     """
     rows = [(s, i, None, "t", 0, n, at) for n, (s, i, at) in enumerate(events)]
     seconds = EVENT.replace("timestamp timestamp", "timestamp bigint")

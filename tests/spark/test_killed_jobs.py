@@ -212,7 +212,7 @@ def test_one_run_at_a_time(
 def existing_output(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> Iterator[tuple[JobSettings, Path]]:
-    """Returns the settings and the folder of an output of three increments."""
+    """Yields the settings and the folder of an output of three increments."""
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     run(spark, wanted)

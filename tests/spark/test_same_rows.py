@@ -240,7 +240,7 @@ def test_a_compacted_log(beside: SparkPrograms, topics: Topics, topic_name: str)
 
 @pytest.fixture(scope="module")
 def old_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
-    """Yields Kafka 3.9.2 with topic `old`: message sets as brokers before 0.11 wrote, then batches.
+    """Yields Kafka 3.9.2 with topic `old`: message sets, as before Kafka 0.11, then batches.
 
     No current broker writes message sets to its log, so the fixture replaces the log file while the
     broker is stopped.

@@ -42,14 +42,14 @@ JAAS = (
 
 @dataclass
 class Shown:
-    """Every text that Spark showed, by where it was shown, and the secrets to search for."""
+    """Every text that Spark showed, by the place of the text, and the secrets to search for."""
 
     texts: dict[str, str]
     secrets: dict[str, str]
     registered: bool
 
     def leaks(self) -> dict[str, list[str]]:
-        """Returns the names of the secrets that are shown, by where they are shown."""
+        """Returns, for each place in which Spark shows secrets, the names of these secrets."""
         found = {
             where: [name for name, secret in self.secrets.items() if secret in text]
             for where, text in self.texts.items()

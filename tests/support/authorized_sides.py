@@ -76,7 +76,7 @@ class Theirs:
 
 
 class Ours:
-    """The request handlers of the embedded broker, as the super user and as alice."""
+    """The embedded broker's request handlers, called by the super user or by alice."""
 
     def __init__(self) -> None:
         settings = BrokerSettings(authorizer=True, super_users=(str(ROOT),))

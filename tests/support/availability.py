@@ -53,7 +53,8 @@ def imported(name: str, part: str) -> Any:
 def skip_untested(part: str, reason: object, install: str = "") -> NoReturn:
     """Skips the test with a reason that the summary repeats.
 
-    `part` names what stays untested. `install` names what to install, unless the reason does.
+    `part` names the feature that stays untested. `install` names the software to install; it is
+    empty if the reason names the software.
     """
     pytest.skip(_message(part, reason, install))
 

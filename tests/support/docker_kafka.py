@@ -34,7 +34,7 @@ class DockerKafkaError(RuntimeError):
 
 
 def engine_answers() -> bool:
-    """Returns whether a Docker engine answers; a client may be installed without one."""
+    """Returns whether a Docker engine answers; an installed Docker client may lack an engine."""
     with warnings.catch_warnings():
         # After a refused connection, the engine's client does not close its socket.
         warnings.simplefilter("ignore", ResourceWarning)

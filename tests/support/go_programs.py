@@ -1,4 +1,4 @@
-"""Builds programs in Go for tests, and the tests of Go packages."""
+"""Builds Go programs that tests run, and the tests of Go packages as programs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _replaceable: Final[list[type]] = [asyncio.BaseEventLoop]
 def run_tests_on(name: str) -> None:
     """Makes asyncio, and so pytest-asyncio, create the event loops `name` of `LOOPS`.
 
-    Replaces `new_event_loop` for the rest of the process: event loop policies, the other way, are
+    Replaces `new_event_loop` for the rest of the process, because event loop policies are
     deprecated since Python 3.14. Raises `pytest.UsageError` if this Python lacks the event loop.
     """
     if name == "default":
@@ -73,10 +73,10 @@ def pending_timers(loop: Any) -> list[object]:
 
 
 def open_sockets(loop: Any) -> list[object]:
-    """Returns the sockets that `loop` watches, except its own.
+    """Returns the sockets that `loop` watches, except the loop's own sockets.
 
-    uvloop does not list its sockets: of uvloop, returns the open transports of
-    `create_connection`.
+    uvloop does not list its sockets. For an event loop of uvloop, returns the open transports that
+    `create_connection` made.
     """
     if isinstance(loop, asyncio.BaseEventLoop):
         own = loop._ssock.fileno()  # type: ignore[attr-defined]

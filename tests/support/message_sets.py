@@ -52,7 +52,7 @@ def message(
 ) -> bytes:
     """Returns one message; the last five arguments make it invalid.
 
-    They override the lengths, the size and the checksum, or add bytes.
+    These arguments override the lengths, the size and the checksum, or add bytes.
     """
     body = struct.pack(">bb", magic, attributes | codec)
     if magic:

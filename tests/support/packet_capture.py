@@ -32,7 +32,7 @@ class Captured:
     """The result of a capture: why it is missing, or how many packets the kernel dropped.
 
     `install` names what to install for a capture. `last` is the client id of the last request that
-    the capture contains: this request ended it.
+    the capture contains: this request ended the capture.
     """
 
     file: Path
@@ -46,7 +46,8 @@ class Captured:
 def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
     """Captures the traffic of the broker at `bootstrap` during the block, in a pcap file.
 
-    If it cannot capture, the block runs nevertheless, and `missing` of the yielded result says why.
+    If packets cannot be captured, the block runs nevertheless, and `missing` of the yielded result
+    has the reason.
     """
     found = Captured(file)
     program = next((path for each in PROGRAMS if (path := shutil.which(each))), None)

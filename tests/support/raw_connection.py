@@ -1,7 +1,7 @@
 """Provides a blocking connection that sends any request in any version.
 
-This includes requests that a client never sends. It uses only `kproto.protocol`, and works with the
-embedded broker and with real ones.
+This includes requests that a client never sends. The connection uses only `kproto.protocol`, and
+works with the embedded broker and with real brokers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Produce and Fetch may have any version that names topics, up to v12.
 
-It works with real brokers and the embedded one, and does not decode the records of a response.
+`RawTopic` works with real brokers and the embedded broker, and does not decode the records of a
+response.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
 
 
 def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
-    """Marks tests on older Kafka releases: as thorough in group "clusters", else as exhaustive.
+    """Marks tests on older Kafka releases as exhaustive; in group "clusters", as thorough.
 
     Every thorough test is also marked as exhaustive.
     """
@@ -101,7 +101,7 @@ def group_of(test: str) -> str:
 
 
 def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
-    """Returns the tests below a folder; compares text, because 20,000 Path objects are slow."""
+    """Returns the tests below a folder; compares text, because Path objects are slow."""
     start = f"{folder}{os.sep}"
     return [item for item in items if str(item.path).startswith(start)]
 

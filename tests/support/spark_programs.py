@@ -60,8 +60,8 @@ def spark_programs(
 ) -> Iterator[SparkPrograms]:
     """Yields a Spark session that the interpreter `python` runs, with `QUIET` and `config`.
 
-    The process ends with the block. It writes its standard error to `errors`, by default to that of
-    this process.
+    The process ends with the block. The process writes its standard error to `errors`, by default
+    to the standard error of this process.
     """
     command = [str(python), "-m", "tests.spark.programs", json.dumps({**QUIET, **config})]
     with subprocess.Popen(

@@ -70,7 +70,7 @@ class _SteadyTime:
 
 
 def _monotonic(_: Clock) -> float:
-    """Returns the running loop's time, so that both clocks agree."""
+    """Returns the running loop's time, so that `Clock` and the event loop agree."""
     try:
         return asyncio.get_running_loop().time()
     except RuntimeError:

@@ -147,7 +147,7 @@ class _Steps:
 
 
 def points(scene: Callable[[CancelAt], Coroutine[Any, Any, None]], *, late: bool) -> int:
-    """Runs `scene` once for each suspension, and cancels it there; returns how many there are.
+    """Runs `scene` once per suspension and cancels it at this suspension; returns their number.
 
     Raises AssertionError, which names the suspension, if a task, a socket, a timer or an
     unretrieved exception is left.

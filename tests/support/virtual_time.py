@@ -1,7 +1,8 @@
 """Runs a coroutine in an event loop whose time advances only while no socket is ready.
 
 `run_in_virtual_time` is for tests in which client and broker share the event loop: sockets of this
-machine then deliver at once, and a wait of a minute takes no time. Both use a `LoopClock`.
+machine then deliver at once, and a wait of a minute takes no time. Client and broker use a
+`LoopClock`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class LoopClock(Clock):
 
 
 class _Selector(selectors.DefaultSelector):
-    """Returns the ready sockets; without any, calls `advance` instead of a wait."""
+    """Returns the ready sockets; if no socket is ready, calls `advance` instead of waiting."""
 
     advance: Callable[[float], None]
 

@@ -1,4 +1,4 @@
-"""Correct uses of CloudEvents, and the types that checkers must infer. Never run."""
+"""Correct uses of CloudEvents, and the types that checkers must infer; the file is never run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Correct uses of kproto, and the types that checkers must infer. Read by checkers, never run."""
+"""Correct uses of kproto, and the types that checkers must infer; the file is never run."""
 
 from __future__ import annotations
 

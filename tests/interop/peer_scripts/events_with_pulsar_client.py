@@ -1,8 +1,8 @@
 """Checks kproto_cloudevents with pulsar-client, as a program.
 
-Without an argument, each event passes through the client's message builder. With a service URL as
-argument, it passes through that broker. Each event must be equal afterwards. Prints the number of
-events.
+Without an argument, each event passes through the client's message builder. If the argument is the
+service URL of a broker, each event passes through this broker. Each event must be unchanged
+afterwards. Prints the number of events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs librdkafka's mock cluster: prints its brokers as JSON; ends with its standard input."""
+"""Runs librdkafka's mock cluster until standard input ends; prints the brokers as JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Writes numbers to a moving cluster with librdkafka: `BOOTSTRAP TOPIC PARTITIONS COUNT`.
+"""Writes numbers with librdkafka while leaders move: `BOOTSTRAP TOPIC PARTITIONS COUNT`.
 
-Reads the numbers meanwhile. Prints the refused records and the records read, as JSON.
+Reads the numbers at the same time. Prints the refused records and the records read, as JSON.
 """
 
 from __future__ import annotations

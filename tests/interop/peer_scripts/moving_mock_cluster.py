@@ -1,6 +1,6 @@
 """Runs librdkafka's mock cluster and moves leaders on command: `BROKERS TOPIC PARTITIONS`.
 
-Prints the bootstrap servers. Then it carries out each line of its input, and prints "ok" or the
+Prints the bootstrap servers. Then carries out each line of standard input, and prints "ok" or the
 error. The commands are `move PARTITION NODE`, `down NODE`, `up NODE`, `delay NODE MS` (for each
 response) and `refuse KEY TIMES CODE`. The Python package has no functions for these commands, so
 the script calls the C library itself.

@@ -1,8 +1,8 @@
 """Writes or reads records with confluent-kafka: `BOOTSTRAP TOPIC write`, or `... read COUNT`.
 
 Standard input and output have the format of tools/reference/java/Client.java: one line per record
-with key, value, and NAME:VALUE for each header. A value is "-" for null, otherwise "=" and its
-Base64.
+with key, value, and NAME:VALUE for each header. A null key or value is "-"; any other key, value or
+header part is "=" followed by its Base64.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Encodes events with v1 of the official SDK: events on standard input, records on output.
 
-Both are JSON. An event has `attributes`, and `data` or `data_base64`. Each event becomes one record
-in structured mode, with `key`, `value` and `headers`, a list of [name, value]. The key, the value
-and the values of the headers are in Base64.
+Events and records are JSON. An event has `attributes`, and `data` or `data_base64`. Each event
+becomes one record in structured mode, with `key`, `value` and `headers`, a list of [name, value].
+The key, the value and the values of the headers are in Base64.
 """
 
 from __future__ import annotations

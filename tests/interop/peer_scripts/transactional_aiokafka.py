@@ -1,7 +1,8 @@
 """Runs aiokafka's transactional producer: `BOOTSTRAP COMMAND ...`; prints one line of JSON.
 
-`test_transactional_peers` describes the commands, which all peers have. aiokafka sends the offsets
-of a group without the member's metadata, so it has no result "left member".
+The module `transactional_peers` describes the commands, which are the same for all clients.
+aiokafka sends the offsets of a group without the member's metadata, so the output has no result
+"left member".
 """
 
 from __future__ import annotations

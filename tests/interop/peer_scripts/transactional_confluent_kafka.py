@@ -1,6 +1,6 @@
 """Runs librdkafka's transactional producer: `BOOTSTRAP COMMAND ...`; prints one line of JSON.
 
-`test_transactional_peers` describes the commands, which all peers have.
+The module `transactional_peers` describes the commands, which are the same for all clients.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def send(producer: Producer, topic: str, value: str) -> None:
 
 
 def committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """Returns the committed offsets; librdkafka does not retry if the coordinator moves."""
+    """Returns the committed offsets; retries if the coordinator moves, unlike librdkafka."""
     while True:
         try:
             return list(consumer.committed(partitions, timeout=WAIT_S))

@@ -1,6 +1,6 @@
 """Runs kafka-python's transactional producer: `BOOTSTRAP COMMAND ...`; prints one line of JSON.
 
-`test_transactional_peers` describes the commands, which all peers have.
+The module `transactional_peers` describes the commands, which are the same for all clients.
 """
 
 from __future__ import annotations

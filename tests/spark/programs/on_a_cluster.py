@@ -1,9 +1,10 @@
 """Runs batch, stream and sink on a cluster, as a user's program without this checkout.
 
 Run it as `spark-submit on_a_cluster.py TASK`, or for Spark Connect as `python on_a_cluster.py
-TASK`. TASK is JSON with `topic`, `steps`, `options` of every source and sink, `folder` for output
-and checkpoints, and whether to `register`. For Connect it also has `remote`, and the `artifacts` to
-send there first. The last line of the output is the result, as JSON.
+TASK`. TASK is JSON. It has `topic`, `steps`, the `options` of every source and sink, and `folder`,
+for output and checkpoints. `register` is true if the program registers the data source. For Spark
+Connect, TASK also has `remote`, the server, and `artifacts`, the files to send to the server first.
+The last line of the output is the result, as JSON.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def session(task: dict[str, Any]) -> Any:
 def run_to_end(writer: Any, seconds: float | None = None) -> Any:
     """Starts a query, waits for its end, but at most `seconds`, and returns the query.
 
-    Starts the query again if its planning process was too slow, as on a busy machine. Such a query
-    has read nothing.
+    Starts the query again if its planning process was too slow, as on a busy machine. A query whose
+    planning process was too slow has read nothing.
     """
     for left in reversed(range(MOST_STARTS)):
         query = writer.start()

@@ -1,4 +1,4 @@
-"""Tests the table of transactions: the transactions of kproto on a broker, and the cells."""
+"""Tests the benchmark of transactions: kproto's row on a broker, and the table's cells."""
 
 from __future__ import annotations
 

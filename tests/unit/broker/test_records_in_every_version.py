@@ -201,7 +201,7 @@ def test_fetch_of_what_no_message_set_can_hold(
 @pytest.mark.parametrize("version", range(4, 13))
 @pytest.mark.parametrize("release", [None, "3.9.2", "4.4.0"])
 def test_old_fetch_of_a_topic_with_zstd(release: str | None, version: int) -> None:
-    """Kafka 3.9.2 refuses it, even without records; Kafka 4.4.0 sends the records."""
+    """Kafka 3.9.2 refuses the fetch, even of an empty log; Kafka 4.4.0 sends the records."""
     settings = BrokerSettings(release=release)
     with threaded_broker(settings) as broker, RawConnection(broker.bootstrap) as connection:
         broker.call(lambda it: it.create_topic("t", configs={"compression.type": "zstd"}))

@@ -185,7 +185,7 @@ async def test_expired_records_free_room_for_produce() -> None:
     ("version", "expected"), [(3, "NOT_LEADER_OR_FOLLOWER"), (4, "KAFKA_STORAGE_ERROR")]
 )
 def test_old_clients_get_known_error_code(version: int, expected: str) -> None:
-    """Produce has KAFKA_STORAGE_ERROR since v4; before, Kafka returns NOT_LEADER_OR_FOLLOWER."""
+    """Produce has KAFKA_STORAGE_ERROR since v4; up to v3, Kafka returns NOT_LEADER_OR_FOLLOWER."""
     where = context(settings=BrokerSettings(max_stored_bytes=1))
     answer = decided(where, produce_request(), version)
     assert isinstance(answer, ProduceResponse)

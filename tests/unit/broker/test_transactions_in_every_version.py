@@ -312,7 +312,7 @@ def test_txn_offset_commit(broker: ThreadedBroker, connection: RawConnection, ve
 
 
 def offsets(connection: RawConnection, version: int, *, stable: bool = False) -> dict[str, Any]:
-    """Returns the offset, or the error, of each partition of t; leaves out -1."""
+    """Returns the error or committed offset of each partition of t that has one."""
     topic = OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])
     request = OffsetFetchRequest(group_id="g", topics=[topic], require_stable=stable)
     answer = connection.exchange(request, version)

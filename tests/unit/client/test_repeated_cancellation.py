@@ -203,7 +203,7 @@ async def test_cancelled_run_sends_dead_letters(kind: str) -> None:
 
 @every_kind
 async def test_callback_that_does_not_return_is_cancelled(kind: str) -> None:
-    """It has `cancelled_close_ms`, besides `error_flush_ms`; then the member leaves the group."""
+    """After `error_flush_ms` and `cancelled_close_ms`, it is cancelled and the member leaves."""
     ready = asyncio.Event()
     cancelled: list[list[TopicPartition]] = []
     settings = replace(SETTINGS, error_flush_ms=20, cancelled_close_ms=30)
@@ -236,7 +236,7 @@ async def test_callback_that_does_not_return_is_cancelled(kind: str) -> None:
 async def test_cancelled_block_cancels_the_handlers_of_a_run_of_another_task(
     kind: str, ends: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The handler has the time of a callback; then the consumer commits and leaves the group."""
+    """The handler has the time limit of a callback; then the consumer commits and leaves."""
     ready, may_end = asyncio.Event(), asyncio.Event()
     settings = replace(SETTINGS, error_flush_ms=200, cancelled_close_ms=30)
     async with orders(9, settings=settings) as it:
@@ -295,7 +295,7 @@ async def test_cancelled_close_whose_commit_is_not_answered_warns_of_no_handler(
 
 @pytest.mark.parametrize("closed_by", ["consumer", "client"])
 async def test_later_close_limits_a_callback_that_does_not_return(closed_by: str) -> None:
-    """The first close was cancelled, and the task that completes it, before the member left."""
+    """The first close, and the task that completes it, are cancelled before the member leaves."""
     calls = 0
     settings = replace(SETTINGS, error_flush_ms=20, cancelled_close_ms=30)
     async with orders(1, settings=settings) as it:
@@ -406,7 +406,7 @@ async def until_closed(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("first", [1, 2, 5])
 async def test_cancellation_later_than_the_next_iterations_is_a_second_one(first: int) -> None:
-    """It ends the drain of `run` at once, whatever the number of `first` cancellations."""
+    """The later cancellation ends the drain of `run` at once, after any number of `first` ones."""
     async with orders(9) as it:
         ready = asyncio.Event()
 

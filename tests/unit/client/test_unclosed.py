@@ -115,7 +115,7 @@ async def test_dropped_member_warns_and_leaves_its_group(broker: Broker, refers:
 
 
 async def test_iteration_dropped_with_its_member_calls_on_revoked(broker: Broker) -> None:
-    """The callback refers to both, so that garbage collection frees all of them at once."""
+    """The callback refers to both, so that iteration, member and callback are freed at once."""
     revoked: list[Any] = []
 
     async def forget(client: kproto.Client) -> None:
@@ -178,7 +178,7 @@ async def test_dropped_client_with_a_member_leaves_no_connection(broker: Broker)
 
 
 async def test_dropped_member_that_left_after_the_poll_interval_warns(broker: Broker) -> None:
-    """It waits for a poll, and no request or session timer is left."""
+    """The member that left waits for a poll; no request and no session timer refers to it."""
     given = {"max_poll_interval_ms": 100, "heartbeat_interval_ms": 20}
 
     async with kproto.Client(broker.bootstrap) as other:
@@ -216,7 +216,7 @@ async def test_dropped_consumer_without_group_warns_and_closes_its_connection(
 async def test_consumer_dropped_during_its_start_look_up_ends_it(
     broker: Broker, iterates: bool
 ) -> None:
-    """It warns, unless an iteration polled last, which closes the consumer."""
+    """The consumer warns, unless an iteration made the last poll and so closes the consumer."""
 
     async def forget(client: kproto.Client) -> None:
         consumer = client.consumer("t")

@@ -1,4 +1,4 @@
-"""Tests that calls refuse wrong collections at once, with the right form in the text."""
+"""Tests that calls refuse wrong collections at once; the error text names the right form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the Pulsar binding of the 2018 draft: properties and payload to an event and back."""
+"""Tests the Pulsar binding of the 2018 draft: it reads and writes properties and payload."""
 
 from __future__ import annotations
 

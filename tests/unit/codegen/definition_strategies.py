@@ -72,7 +72,7 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 class _Maker:
-    """Draws the fields of one message; each struct name ends with another number."""
+    """Draws the fields of one message; each struct name ends with a different number."""
 
     def __init__(self, draw: st.DrawFn, lowest: int, highest: int, flexible: int | None) -> None:
         self.draw = draw

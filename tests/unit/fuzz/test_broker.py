@@ -1,4 +1,4 @@
-"""Tests fuzzing a broker: no findings for the embedded one, a finding for each broken one."""
+"""Tests fuzzing a broker: the embedded broker has no finding, each broken broker has one."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ def _parameters(
 ) -> list[Any]:
     """Returns all names as parameters of a test.
 
-    `make quick` omits the slow names, and `make test` those that are not everyday. Both functions
-    get the index and the name of a message.
+    `make quick` omits a name if `is_slow` returns True. `make test` omits a name if `is_everyday`
+    returns False. Both functions get the index and the name of a message.
     """
     found = []
     for index, name in enumerate(NAMES):

@@ -1,7 +1,7 @@
 """Tests values that no version can encode, in every field of every message.
 
-Each raises an EncodeError that names the message, the version and the path of the field. No wrong
-value is written, and no other error class is raised.
+Each value raises an EncodeError that names the message, the version and the path of the field. No
+wrong value is written, and no other error class is raised.
 """
 
 from __future__ import annotations

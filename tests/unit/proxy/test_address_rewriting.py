@@ -1,7 +1,8 @@
 """Tests that the proxy rewrites the addresses of brokers in responses.
 
-A table names every other response with addresses. A broker whose address changes keeps its port at
-the proxy.
+Two tables together name every response with addresses: `NODE_FIELDS` has the responses that the
+proxy rewrites, and `UNREWRITTEN_RESPONSES` has the others. A broker whose address changes keeps its
+port at the proxy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests the choice of ports: they are free, different, and none that the system itself assigns.
+"""Tests the choice of ports, which are free, different, and not ephemeral ports.
 
 The caller may set the first port.
 """

@@ -22,7 +22,7 @@ def message_fault(root: Node) -> Fault | None:
 
 
 def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
-    """Checks that the tree of any bytes has the fault that `explain` finds, or none; returns it.
+    """Returns the tree of `data`; checks that it has the fault that `explain` finds, or none.
 
     Compares the fault's reason, path and offset. Also checks that the nodes cover every byte.
     """

@@ -1,4 +1,4 @@
-"""Builds a request for each required operation, and reads results from its response."""
+"""Builds a request for each required operation, and reads the result from the response."""
 
 from __future__ import annotations
 

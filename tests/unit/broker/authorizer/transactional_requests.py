@@ -1,4 +1,4 @@
-"""Builds a request of transactional id tx for each required operation, and reads its result."""
+"""Builds requests of transactional id tx, one per required operation, and reads the results."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _FIRST_VERSION_BY_ID: Final = 6
 
 
 def _begin(context: Context, topic: str = "t", partition: int = 0) -> ProducerIdAndEpoch:
-    """Begins a transaction of id tx with one partition, and returns its producer."""
+    """Begins a transaction of id tx with one partition; returns the producer id and epoch."""
     coordinator, now = context.transaction_coordinator, context.now
     producer = coordinator.init_producer_id("tx", 60_000, None, now).producer
     added = frozenset({TopicPartition(topic, partition)})

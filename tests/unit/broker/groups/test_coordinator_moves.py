@@ -1,4 +1,4 @@
-"""Tests coordinator moves: the new coordinator loads a group, the old one answers its members."""
+"""Tests coordinator moves: the new one loads a group, and the old one answers waiting requests."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_transaction_commits_for_an_empty_group_without_a_generation() -> None:
 def test_transaction_with_a_member_is_validated(
     state: ClassicGroupState, member: str, generation: int, instance: str | None, expected: str
 ) -> None:
-    """Unlike OffsetCommit, it is also accepted while the group waits for its assignment."""
+    """Unlike OffsetCommit, TxnOffsetCommit is accepted while the group waits for an assignment."""
     group = ClassicGroup(state)
     assert error_of_transactional_commit(group, member, generation, instance) == expected
 

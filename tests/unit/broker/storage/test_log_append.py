@@ -107,7 +107,7 @@ def stored(records: bytes, **configs: str) -> RecordBatch:
 
 @pytest.mark.parametrize("wrong", [-2, -1, 0, TIMESTAMP - 1, NOW + 2 * HOUR_MS, 2**63 - 1])
 def test_wrong_largest_timestamp_is_corrected(wrong: int) -> None:
-    """As in Kafka, the timestamps of the records count, not that of the header."""
+    """As in Kafka, the largest timestamp is computed from the records, not read from the header."""
     batch = stored(patched(GOOD, 35, wrong.to_bytes(8, signed=True)))
     assert batch.max_timestamp == TIMESTAMP + 1
     assert [record.timestamp for record in batch.records()] == [TIMESTAMP, TIMESTAMP + 1]

@@ -392,7 +392,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_state_is_that_of_the_batches_in_the_log(steps: list[tuple[str, int, bool]]) -> None:
-    """Compares the state with one that is read from the log again after each step."""
+    """After each step, compares the state with a state that is computed from the whole log."""
     log = Log()
     for kind, number, flag in steps:
         if kind == "produce":

@@ -143,7 +143,7 @@ class Schedule:
         its.is_ready = not waits
 
     def replace(self, its: Id) -> None:
-        """Starts a new producer with the same id, which fences the former."""
+        """Starts a new producer with the same id, which fences the former producer."""
         former = its.producer
         its.producer = Producer(self.play, former.transactional_id, version=former.version)
         its.last_end = None
@@ -238,7 +238,7 @@ class Schedule:
     # Repeated requests, and requests of fenced producers
 
     def repeat_produce(self, its: Id) -> None:
-        """Sends a batch of the open transaction again: it is not appended twice."""
+        """Sends a batch of the open transaction again, which must not append the batch twice."""
         if its.transaction is None or its.last_written is not its.transaction:
             return
         error = its.producer.produce_again()
@@ -246,7 +246,10 @@ class Schedule:
         assert error == "NONE" or self.stopped is not None
 
     def repeat_end(self, its: Id) -> None:
-        """Repeats EndTxn, whose response was lost; with older clients only between transactions."""
+        """Sends the last EndTxn again, as after a lost response.
+
+        An older client sends the last EndTxn again only while no transaction is open.
+        """
         if its.last_end is None or (its.producer.version < 2 and its.transaction is not None):
             return
         pair, commit = its.last_end
@@ -317,7 +320,7 @@ class Schedule:
     # The cluster
 
     def move(self, its: Id) -> None:
-        """Makes another node the leader of a partition, which may be one of a coordinator."""
+        """Makes another node the leader of a partition, perhaps of a coordinator's topic."""
         topic = self.chance.choice(("t", OFFSETS_TOPIC, "__transaction_state"))
         if self.play.state.topics.get(topic) is None:
             return
@@ -327,7 +330,10 @@ class Schedule:
         self.play.state.move_leader(topic, partition.index, node)
 
     def stop_or_start(self, its: Id) -> None:
-        """Stops a node, or starts the stopped one: one partition of s has no leader meanwhile."""
+        """Stops a node, or starts the stopped node.
+
+        While a node is stopped, one partition of s has no leader.
+        """
         if self.stopped is None:
             self.stopped = self.chance.choice((1, 2, 3))
             self.play.state.stop(self.stopped)

@@ -253,7 +253,7 @@ STEPS: list[tuple[str, Callable[[Producer], str]]] = [
 @VERSIONS
 @pytest.mark.parametrize("before", [*range(len(STEPS) + 1), None])
 def test_transaction_survives_a_move_of_the_coordinator(version: int, before: int | None) -> None:
-    """Moves the coordinator before one request, or before each (None)."""
+    """Moves the coordinator before step `before`, or before every step if `before` is None."""
     play = Play()
     producer = Producer(play, version=version)
     for at, (name, step) in enumerate(STEPS):

@@ -142,7 +142,7 @@ class Play:
         return found
 
     def read(self, topic: str, index: int = 0, *, committed: bool = True) -> list[str]:
-        """Returns the values that a consumer reads, which skips the records of aborted ones."""
+        """Returns the values that a consumer reads; `committed` selects read_committed."""
         found = self.fetch(topic, index, committed=committed)
         assert found.error_code == 0
         starts = sorted(
@@ -204,8 +204,9 @@ class Play:
 class Producer:
     """A transactional producer; each method sends one request, and returns the error's name.
 
-    With `version` 2, it sends the versions of clients that bump the epoch at the end of each
-    transaction, else those of older clients. It finds the coordinator before each request.
+    With `version` 2, the requests have the versions of clients that bump the epoch at the end of
+    each transaction; otherwise, the requests have the versions of older clients. The producer finds
+    the coordinator before each request.
     """
 
     def __init__(self, play: Play, transactional_id: str = "tx", *, version: int = 2) -> None:
@@ -230,7 +231,7 @@ class Producer:
         self.producer_id, self.epoch = producer_id, epoch
 
     def init(self, *, timeout_ms: int = 60_000, continues: bool = False) -> str:
-        """Sends InitProducerId; with `continues`, with the current producer id and epoch."""
+        """Sends InitProducerId; if `continues`, it contains the current producer id and epoch."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms
         )

@@ -321,7 +321,7 @@ async def revoking(scene: Scene) -> Awaitable[object]:
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
-    """Waits for the end of a task, even if cancelled meanwhile; then raises the CancelledError."""
+    """Waits until `task` has ended; then raises CancelledError if the wait was cancelled."""
     cancelled = None
     while not task.done():
         try:

@@ -191,7 +191,7 @@ async def test_cancelled_close_does_not_wait_for_a_generation(
 
 
 async def test_cancelled_close_repeats_an_interrupted_callback_and_commit() -> None:
-    """It tries once more, within its limits, and leaves the group; a later close does nothing."""
+    """The close calls on_revoked again, commits and leaves the group; a later close does not."""
     settings = replace(QUICK, error_flush_ms=20, cancelled_close_ms=0)
     called: list[str] = []
     may_return = asyncio.Event()
@@ -222,7 +222,7 @@ async def test_cancelled_close_repeats_an_interrupted_callback_and_commit() -> N
 async def test_cancelled_close_does_not_disturb_a_close_of_another_task(
     how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The close of the client waits for that of the program, and then has nothing left to do."""
+    """The second close waits for the first one; its cancellation does not cancel the first one."""
     async with group(TEN) as it:
         consumer = await it.consumer().__aenter__()
         it.client._parts.add_consumer(consumer)

@@ -322,7 +322,7 @@ async def until_unreadable(
 ) -> tuple[list[bytes | None], UnreadableRecordError]:
     """Reads until an unreadable record raises; returns the values before the error, and the error.
 
-    The error must name its record.
+    Checks that the error names the topic, the partition and the offset of the record.
     """
     found: list[bytes | None] = []
 

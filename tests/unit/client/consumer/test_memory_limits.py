@@ -1,4 +1,4 @@
-"""Tests that `queued_max_bytes` bounds the memory of a consumer, whatever the partitions."""
+"""Tests that `queued_max_bytes` bounds a consumer's memory, whatever partitions it reads."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ async def test_start_offset_after_the_log_end_raises(stop_at_end: bool) -> None:
 
 
 async def test_start_offset_after_the_last_stable_offset_ends_without_records() -> None:
-    """The offset is in the log: a fetch from there would be valid, and return no record."""
+    """The offset is in the log: a fetch from this offset would be valid, and return no record."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a", b"b", b"c"]))

@@ -1,4 +1,4 @@
-"""Tests `shielded`: the limit after a cancellation, and the exceptions that it raises."""
+"""Tests `shielded`: its time limit after a cancellation, and the exceptions that it raises."""
 
 from __future__ import annotations
 

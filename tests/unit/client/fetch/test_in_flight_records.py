@@ -225,10 +225,10 @@ def test_last_record_of_a_list_is_in_flight_until_the_next_poll() -> None:
     ],
 )
 def test_slow_handler_gets_smaller_lists(durations_s: list[float], sizes: list[int]) -> None:
-    """The size grows while the handler is fast.
+    """The list size grows while the handler is fast.
 
-    It shrinks at once if the handler blocks the event loop, and gradually if another process may
-    have delayed the handler.
+    The list size shrinks at once if the handler blocks the event loop, and gradually if another
+    process may have delayed the handler.
     """
     batch_size = AdaptiveBatchSize()
     found = []
@@ -252,7 +252,7 @@ def test_poll_timer_restarts_when_the_record_changes() -> None:
 
 
 class _Started:
-    """Has records in flight as a processor that has started them."""
+    """Replaces a processor that has started records, of which `incomplete` are incomplete."""
 
     def __init__(self, highest: int, incomplete: list[int]) -> None:
         self._found = (highest, incomplete)

@@ -60,7 +60,7 @@ def test_unreadable_record_keeps_no_bytes_of_its_fetch(
 
 
 def test_record_that_was_put_back_is_released_after_its_error() -> None:
-    """A poll with other records returns these; the next poll raises the error."""
+    """A poll that has other records returns only those records; the next poll raises the error."""
     buffer = FetchBuffer()
     data = unreadable(0)
     unreferenced = sys.getrefcount(data)

@@ -107,7 +107,7 @@ class Coordinator:
         return self.model.now < self.away_until
 
     def tick(self) -> None:
-        """Expires sessions and member ids, and completes the rebalance if it can.
+        """Expires sessions and member ids, and completes the rebalance if this is possible.
 
         Does nothing while the group moves to another coordinator.
         """

@@ -48,7 +48,7 @@ class ScriptedConsumerGroup(ScriptedGroup):
     """Answers a heartbeat by its member epoch.
 
     Epoch 0 joins the group, and -1 or -2 leaves it. An epoch up to the current `epoch` of the group
-    is accepted; a higher one is answered with FENCED_MEMBER_EPOCH.
+    is accepted; a higher epoch is answered with FENCED_MEMBER_EPOCH.
     """
 
     def __init__(self, broker: ScriptedBroker) -> None:

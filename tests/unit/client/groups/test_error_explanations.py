@@ -1,4 +1,4 @@
-"""Tests the explanations of group errors: they name settings of this member and of others."""
+"""Tests the explanations of group errors, which name settings of this and of other members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests one connection to correct and faulty peers; each fault raises its own error."""
+"""Tests one connection to correct and faulty servers; each fault raises its own error."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def peer(talk: Talk) -> AsyncIterator[Address]:
-    """Yields the address of a listener that runs `talk` for each connection."""
+    """Yields the address of a server that runs `talk` for each connection."""
     served: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -98,7 +98,7 @@ async def test_requests_of_one_loop_turn_are_one_tls_write() -> None:
         writes: list[int] = []
 
         class Counting:
-            """The transport, with a `write` that counts; uvloop's own is read-only."""
+            """Wraps the transport to count writes: `write` of uvloop's transport is read-only."""
 
             def __getattr__(self, name: str) -> Any:
                 return getattr(transport, name)

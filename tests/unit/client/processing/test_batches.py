@@ -152,7 +152,7 @@ async def test_exception_fails_all_records_of_the_batch() -> None:
 
 
 async def test_without_a_dead_letter_topic_the_error_is_raised() -> None:
-    """The first unprocessed record is redelivered; processed ones after it are not."""
+    """The first unprocessed record is redelivered; processed records after it are not."""
     async with orders(6) as it:
         log = Log(99, {2: 99})
         with pytest.raises(ValueError, match="offset 2"):

@@ -1,4 +1,4 @@
-"""Tests that the arguments of `run` are declared alike wherever they are declared."""
+"""Tests that all declarations of the arguments of `run` have equal names and defaults."""
 
 from __future__ import annotations
 

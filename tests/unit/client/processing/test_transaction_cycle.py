@@ -1,4 +1,4 @@
-"""Tests when the transaction of `run` accepts records, is committed, and is aborted; no loop."""
+"""Tests without a loop when the transaction of `run` accepts records, commits and aborts."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ SOON = Retries(2, backoff_ms=1)
 async def orders(
     version: int = 2, count: int = 20, *, partitions: int = 1, nodes: int = 1
 ) -> AsyncIterator[Scene]:
-    """A topic `t` with `count` values in each partition, named by partition and offset; `out`."""
+    """Yields topics `t` and `out`; each partition of `t` has `count` values PARTITION-OFFSET."""
     async with scene(version, partitions=partitions, nodes=nodes) as it:
         await it.client.create_topics(kproto.NewTopic("out", 1), kproto.NewTopic("dead", 1))
         async with it.client.producer() as producer:
@@ -75,7 +75,7 @@ def grouped(client: Client, protocol: Protocol = "consumer", **others: Any) -> G
 
 
 async def offsets(client: Client, partitions: int = 1) -> list[int | None]:
-    """Returns the committed offsets."""
+    """Returns the group's committed offset of each partition."""
     tps = [("t", partition) for partition in range(partitions)]
     async with client.consumer(tps, group=GROUP, auto_commit=False) as consumer:
         found = await consumer.committed(*tps)
@@ -376,7 +376,7 @@ async def test_dead_letter_that_is_too_large_is_sent_without_failure_headers() -
 async def test_refused_output_of_several_partitions_ends_in_dead_letters(
     version: int, order: Any
 ) -> None:
-    """Other records are in flight behind each refused one; none of them becomes a dead letter."""
+    """Records in flight after a refused record do not become dead letters."""
     async with orders(version, 12, partitions=4) as (_, client), grouped(client) as consumer:
         large = {b"%d-%d" % (partition, 3 + partition) for partition in range(4)}
 
@@ -554,7 +554,7 @@ async def test_fenced_run_raises_and_the_records_are_redelivered() -> None:
 @BOTH_PROTOCOLS
 @pytest.mark.slow
 async def test_members_come_and_go(version: int, protocol: Protocol) -> None:
-    """Each member has an id of its own; no record is committed twice, or not at all."""
+    """Each member has its own transactional id; each record is committed exactly once."""
     async with orders(version, 200, partitions=4, nodes=2) as (broker, client):
         heartbeats: Any = {"classic": {"heartbeat_interval_ms": 50}, "consumer": {}}
         wanted = [200] * 4

@@ -21,7 +21,7 @@ KEYS = [b"key-%d" % number for number in range(7)]
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of records that were appended together."""
+    """Returns a list that gets, for each append of several records, the number of records."""
     found: list[int] = []
     add_run = RecordAccumulator.add_run
 

@@ -1,4 +1,4 @@
-"""Tests the callbacks of deliveries: their number of comparisons, their order and their faults."""
+"""Tests the callbacks of deliveries: how often they are compared, their order, their errors."""
 
 from __future__ import annotations
 

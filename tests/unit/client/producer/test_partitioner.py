@@ -141,7 +141,7 @@ def test_partitions_of_many_equal_librdkafka(name: Any) -> None:
 
 @pytest.mark.parametrize("name", LIBRDKAFKA)
 def test_missing_key_is_hashed_as_an_empty_key(name: Any) -> None:
-    """librdkafka documents one partition for all of them."""
+    """librdkafka documents that all records without a key go to one partition."""
     made = make_partitioner(topic_of(6), {"t": 3}, name)
     assert made.partition_of(None) == made.partition_of(b"")
     assert made.partition_of(b"") == make_partitioner(topic_of(6), {}, name).partition_of(b"")

@@ -119,7 +119,10 @@ async def test_order_is_kept_when_connections_with_several_requests_are_lost() -
 
 
 class Sequenced:
-    """Stores batches in sequence, reports duplicates of the last five, refuses others (KIP-98)."""
+    """Stores batches in sequence, reports duplicates of the last five batches, refuses others.
+
+    The rules are those of KIP-98.
+    """
 
     def __init__(self, broker: ScriptedBroker, log: dict[tuple[int, int], Any]) -> None:
         self.values: list[bytes | None] = []

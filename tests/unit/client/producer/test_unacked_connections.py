@@ -1,4 +1,4 @@
-"""Tests that no lost connection of a producer with acks=0 is forgotten before it is taken."""
+"""Tests that `take_lost` returns each node with a lost connection of a producer with acks=0."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_lost_connections_are_taken_once() -> None:
 
 
 def test_a_newer_connection_does_not_hide_a_lost_one() -> None:
-    """A request that waited for a connection is sent on the next one before the next plan."""
+    """A request that waited for a connection may be sent on the newer one before `take_lost`."""
     connections = UnackedConnections()
     lost, newer = Connection(), Connection()
     connections.on_sent(1, lost)

@@ -18,7 +18,7 @@ KINDS = ("bool", "int32", "float64", "string", "bytes", "uuid", "[]int8", "[]str
 def fields(name: str, *, tagged: bool = False, **more: Any) -> list[dict[str, Any]]:
     """Returns a field of each type in `KINDS`, without records if `tagged`.
 
-    Each field name is `name` with another last letter.
+    Each field name is `name` with a different last letter.
     """
     made = []
     for tag, kind in enumerate(KINDS[:-1] if tagged else KINDS):

@@ -141,7 +141,8 @@ def test_wrong_counts_of_aborted_transactions_are_refused(version: int, count: i
 def listed(count: int, tagged: int | None = None) -> ListOffsetsResponse:
     """Returns a response with `count` partitions of equal size.
 
-    The partition at index `tagged` also has an unknown tagged field; if it is None, none has one.
+    The partition at index `tagged` also has an unknown tagged field. If `tagged` is None, no
+    partition has an unknown tagged field.
     """
     partitions = [
         ListOffsetsPartitionResponse(partition_index=index, offset=-index, leader_epoch=index)

@@ -21,7 +21,7 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 
 @dataclass(frozen=True)
 class PlainRecord:
-    """A record; `batch_bytes` takes offset and timestamp (ms) as deltas to those of the batch.
+    """A record; `batch_bytes` takes deltas to the base offset and the base timestamp in ms.
 
     `read_records` returns absolute offsets and timestamps.
     """

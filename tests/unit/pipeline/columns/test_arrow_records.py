@@ -72,7 +72,7 @@ def test_event_with_an_attribute_name_that_is_no_utf8_has_an_error() -> None:
 
 @pytest.mark.parametrize("headers", [[], [()], [((b"h", b"1"),)], [(), ((b"h", None),) * 2, ()]])
 def test_headers_of_a_record_without_headers_are_null(headers: list[Any]) -> None:
-    """Spark's own connector does the same; `headers IS NULL` then finds the same rows."""
+    """Spark's own connector also returns null, so `headers IS NULL` finds the same rows."""
     rows = [PlainRecord(n, 0, b"k", b"v", some) for n, some in enumerate(headers)]
     for chunk in column_chunks(batch_bytes(rows)):
         column = records_as_arrow(chunk, topic="t", partition=0)["headers"]

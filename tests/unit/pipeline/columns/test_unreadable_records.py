@@ -1,4 +1,4 @@
-"""Tests that unreadable records are rows with their bytes, between the rows of the others."""
+"""Tests that an unreadable record is a row with its bytes, between the other records' rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests SCRAM: examples of the RFCs and of Kafka, false peers, and broken tokens."""
+"""Tests SCRAM: examples of the RFCs and of Kafka, false servers and clients, broken tokens."""
 
 from __future__ import annotations
 

@@ -411,7 +411,7 @@ def zstd_frame(data: bytes, *, level: int, declared: bool, checksum: bool) -> by
 
 
 def test_zstd_frames_may_be_joined_and_skipped() -> None:
-    """Frames may be concatenated, with skippable ones between (RFC 8878, 3 and 3.1.2)."""
+    """Frames may be concatenated, with skippable frames between them (RFC 8878, 3 and 3.1.2)."""
     zstd = codec_for_name("zstd")
     skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
     packed = zstd.compress(b"one, ", 3) + skippable + zstd.compress(b"two", 3)

@@ -1,4 +1,4 @@
-"""Tests broken batches: each fault has one clear error, and no input raises another."""
+"""Tests broken batches: each fault has one clear error; no input raises an unexpected error."""
 
 from __future__ import annotations
 

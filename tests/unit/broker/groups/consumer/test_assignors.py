@@ -1,6 +1,6 @@
 """Tests the coordinator's assignors: balance, stickiness, and the order of topics and members.
 
-`tests/kafka` compares them with Kafka's assignors for random members.
+`tests/reference/test_coordinator_assignors.py` compares the assignors with Kafka's assignors.
 """
 
 from __future__ import annotations

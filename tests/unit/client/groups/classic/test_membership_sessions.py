@@ -151,7 +151,8 @@ def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None
 def test_second_rebalance_has_a_timeout_of_its_own() -> None:
     """A stalled member delays two rebalances in a row, each by less than max_poll_interval_ms.
 
-    The heartbeats during the first one show that it has not ended, so the second starts later.
+    The heartbeats during the first rebalance show that the first rebalance has not ended. So the
+    second rebalance starts later.
     """
     walk = Walk(assignors=("cooperative-sticky",), max_poll_interval_ms=20_000).to(STABLE, T0)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
@@ -202,7 +203,7 @@ def test_cooperative_member_stops_when_the_rebalance_may_have_ended() -> None:
     """Heartbeats keep the session of a cooperative member alive without its JoinGroup (KIP-429).
 
     The broker ends the rebalance after max_poll_interval_ms, and may then assign the partitions to
-    others.
+    other members.
     """
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.on_heartbeat_response()
@@ -309,7 +310,7 @@ def test_member_without_a_generation_sends_heartbeats(name: str) -> None:
 def test_unknown_member_rejoins_with_its_id() -> None:
     """The JoinGroup response shows whether the id is still valid.
 
-    If it is, a join with a new id would leave an abandoned member in the group.
+    If the id is still valid, a join with a new id would leave an abandoned member in the group.
     """
     walk = awaiting_first_generation()
     transition_count = walk.its.transition_count

@@ -284,7 +284,7 @@ async def in_a_group(
     protocol: str,
     hold: type[Request[Any]] | None = None,
 ) -> None:
-    """Runs `play` with a member. Each call of the member's listener changes its assignment.
+    """Runs `play` with a member; each listener call changes the coordinator's assignment.
 
     The coordinator never answers requests of class `hold`. If `hold` is given, leaving waits at
     most 50 ms.

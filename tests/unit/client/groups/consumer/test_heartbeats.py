@@ -1,7 +1,7 @@
 """Tests the fields of ConsumerGroupHeartbeat requests.
 
 The first request, and each request after an error, has all fields. Other requests have the member
-id, the epoch, the instance id, and of the other fields only those that changed.
+id, the epoch and the instance id, and any other field only if the field changed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_applied_assignment_is_acknowledged_at_once() -> None:
 def test_unchanged_assignment_is_acknowledged_too() -> None:
     """The broker assigns a partition, and revokes it before the member applies the assignment.
 
-    Then it waits for the member's acknowledgement, although no owned partition has changed.
+    The broker then waits for the member's acknowledgement, although no owned partition has changed.
     """
     walk = Walk().to(Phase.RECONCILING)
     assert walk.its._known_fields is not None

@@ -1,4 +1,4 @@
-"""Drives the transaction manager without a loop: events in, the next request and the state out."""
+"""Drives the transaction manager without a loop: passes it events, reads request and state."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LOST = BrokerConnectionError("lost")
 
 
 class Driven:
-    """A manager, and the time; `send` takes the next request, which must be the expected one."""
+    """A manager and its clock; `send` takes the next request, which must be as expected."""
 
     def __init__(self, version: int = 1) -> None:
         self.manager = TransactionManager(SETTINGS, "id", 60_000)
@@ -92,7 +92,7 @@ class Driven:
         return self
 
     def with_partition(self) -> Driven:
-        """Adds the partition to the transaction, and sends a batch to it."""
+        """Adds a partition to the transaction, and sends a batch to this partition."""
         if self.manager.needs_partition(TP, self.now):
             self.manager.add_partitions([TP])
             if self.version == 2:

@@ -1,9 +1,9 @@
 """Runs transactional members under injected faults; records the outcomes that their calls report.
 
-A member polls records of `in`, sends an output for each to `out` in one transaction, and commits
-the offsets with it. A sender has transactions without inputs, to `t`. Another one may have the same
-transactional id. Transactions fail, take longer than their timeout, are cancelled, and are aborted
-by other tasks.
+A member polls records of `in`. In one transaction it sends an output per record to `out`, and
+commits the offsets. A sender only sends records, to `t`, in transactions. A second member and a
+second sender may use the transactional id of the first. Transactions fail, take longer than their
+timeout, are cancelled, and are aborted by other tasks.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class _Member:
         inputs: dict[int, list[int]],
         consumer: GroupConsumer | None,
     ) -> tuple[Outcome, bool]:
-        """Runs a transaction; returns its outcome, and True if the producer continues."""
+        """Runs a transaction; returns its outcome, and whether the producer can be used again."""
         chance = self._chance
         self._count += 1
         attempt = Attempt(f"{self.name}.{self._count}", topic)

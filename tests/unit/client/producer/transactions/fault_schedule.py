@@ -1,8 +1,8 @@
 """Injects the faults that a seed chooses into a cluster; `Report` counts them.
 
-`InjectedFaults` decides about each request of the clients with the id `FAULTY`: it loses requests
-and responses, repeats and delays them, answers errors by name, and moves leaders between requests.
-Meanwhile it restarts brokers.
+`InjectedFaults` decides about each request of the clients with the id `FAULTY`: it loses and delays
+requests, repeats requests, loses responses, answers with error codes, and moves leaders between
+requests. At the same time it restarts brokers.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ class InjectedFaults:
                 self._move_leader()
 
     async def stop(self) -> None:
-        """Injects no further faults, and waits for the late copies."""
+        """Injects no further faults, and waits until all late copies of requests are sent."""
         self._is_on = False
         while self._tasks:
             await asyncio.wait(set(self._tasks))

@@ -90,7 +90,7 @@ def check_order(topic: str, partition: int, values: list[bytes]) -> None:
 
 
 async def check_ended(client: Client, report: Report) -> None:
-    """Checks that brokers end each open transaction, and that its id can be used again."""
+    """Checks that brokers end open transactions, and that each transactional id is usable again."""
     await asyncio.sleep(LONGEST_TIMEOUT_S)
     await check_states(client)
     for transactional_id in sorted(report.transactional_ids):

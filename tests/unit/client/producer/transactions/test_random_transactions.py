@@ -1,7 +1,8 @@
 """Tests random transactions under random faults and cancellations: the log has what was committed.
 
-A transaction whose block ended without an error is committed as a whole, one with an error is not,
-and one whose outcome the error calls unknown is committed as a whole or not at all.
+If the block of a transaction ends without an error, the whole transaction is committed. If the
+block raises an error, nothing is committed. If the error calls the outcome unknown, the whole
+transaction or nothing is committed.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ async def ended(
 ) -> tuple[bool | None, bool]:
     """Runs a transaction, and cancels it at random.
 
-    Returns True if it was committed, False if not, None if that is unknown; and True if the
-    producer can continue.
+    Returns the outcome, and whether the producer can be used again. The outcome is True if the
+    transaction was committed, False if it was not, and None if this is unknown.
     """
     task = asyncio.create_task(run_one(producer, chance, values))
     is_cancelled = chance.random() < 0.25

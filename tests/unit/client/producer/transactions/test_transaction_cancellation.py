@@ -1,4 +1,4 @@
-"""Tests that a cancelled transaction ends aborted: cancelled once, repeatedly, at any time."""
+"""Tests that a transaction is aborted if it is cancelled once or repeatedly, at any time."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ async def test_cancelled_close_aborts_the_open_transaction(version: int, kind: s
 
 @BOTH_VERSIONS
 async def test_abort_at_any_iteration_of_a_commit_reports_the_outcome(version: int) -> None:
-    """Another task aborts 0 to 59 iterations of the event loop after the ack of the record."""
+    """Another task aborts the transaction 0 to 59 loop iterations after the ack of the record."""
     are_aborted = []
     async with scene(version) as (_, client), client.producer(transactional_id=ID) as producer:
 

@@ -1,4 +1,4 @@
-"""Tests the first write of a transaction while the markers of the last one are being written."""
+"""Tests a transaction's first write while the previous transaction's markers are written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.unit.client.producer.transactions.transactional import (
 
 
 def second_transaction() -> Driven:
-    """Returns a manager of version 2 after the begin of its second transaction."""
+    """Returns a manager of version 2 that has begun its second transaction."""
     driven = Driven(2).begun()
     assert not driven.manager.needs_partition(TP, driven.now)  # there is no last transaction
     driven.with_partition().ended()

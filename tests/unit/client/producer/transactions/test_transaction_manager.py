@@ -1,4 +1,4 @@
-"""Tests the transaction manager without a loop: events in, the next request and the state out."""
+"""Tests the requests and the states of the transaction manager after events, without a loop."""
 
 from __future__ import annotations
 

@@ -440,7 +440,7 @@ async def _later(member: Any) -> None:
 
 
 class SlowSource:
-    """A consumer whose commits of its own last until `ended`, and then do not end in time."""
+    """A consumer whose call of `commit_offsets` waits for `ended` and then raises an error."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()

@@ -52,7 +52,7 @@ def producer_of(client: Client) -> Producer:
 
 
 async def prepare(producer: Producer, value: bytes, prepared: asyncio.Future[str]) -> None:
-    """Prepares a transaction, and then waits, as a program that stops there."""
+    """Prepares a transaction and then waits forever, like a program that was stopped."""
     async with producer.transaction() as transaction:
         await producer.enqueue("t", value)
         await transaction.commit_offsets({("t", 0): 7}, group_id="g")

@@ -1,4 +1,4 @@
-"""Provides embedded brokers with either transaction version, and what their logs and states are."""
+"""Runs embedded brokers of either transaction version; reads their logs and transaction states."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tests the table of options.
 
-An option sets each field of `ReadOptions` and `WriteOptions`, except `given` and `client`. Every
+Each field of `ReadOptions` and `WriteOptions`, except `given` and `client`, has an option. Every
 option is documented, and the text of a query's options is parsed once.
 """
 
