@@ -7,14 +7,16 @@ field.
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice, repeat
+from operator import length_hint
 from struct import iter_unpack
 from typing import TYPE_CHECKING, Final
 
+from .layout_columns import count_uniform
 from .record_layouts import KEY_IS_NULL, VALUE_IS_NULL, delta_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..record import BatchOrigin, Record
     from .record_layouts import Layout
@@ -69,9 +71,40 @@ def read_run(
     if all taken records were filled. The other three values are `index`, `seen` and `timestamp` for
     a call that reads the next record.
     """
-    size, _, key_length, value_length, empty, nulls, length, row = layout
-    view = memoryview(data)[pos : pos + (limit - pos) // size * size]
+    size, _, key_length, value_length, empty, nulls, length, row, _, fields = layout
     unread: Record | None = record
+    if not nulls:
+        uniform = count_uniform(
+            data,
+            pos,
+            limit,
+            layout,
+            index,
+            len(varints) - 1,
+            seen,
+            1 + length_hint(others),
+            is_same_time=True,
+        )
+        if uniform:
+            block = memoryview(data)[pos : pos + uniform * size]
+            its = (record, *islice(others, uniform - 1))
+            offsets = range(base_offset + index, base_offset + index + uniform)
+            for (key, value, headers), each, offset in zip(
+                iter_unpack(fields, block), its, offsets, strict=True
+            ):
+                each.timestamp = timestamp
+                each.offset = offset
+                each.key = key
+                each.value = value
+                each._headers = headers
+                each._origin = origin
+            index += uniform
+            pos += uniform * size
+            unread = next(others, None)
+            if unread is None:
+                return None, index, seen, timestamp
+            record = unread
+    view = memoryview(data)[pos : pos + (limit - pos) // size * size]
     for (length_is, delta, at, key_is, key, value_is, value, headers), unread in zip(
         iter_unpack(row, view), chain((record,), others), strict=False
     ):
@@ -108,7 +141,7 @@ def read_run(
 
 
 def read_values(
-    append: Callable[[bytes | None], None],
+    values: list[bytes | None],
     others: Iterator[None],
     data: bytes,
     pos: int,
@@ -125,7 +158,34 @@ def read_values(
     are like those of `read_run`. Returns three values: True if an element was taken for a record
     that was not read, and `index` and `seen` for the next record.
     """
-    size, _, key_length, value_length, empty, nulls, length, row = layout
+    size, _, key_length, value_length, empty, nulls, length, row, places, fields = layout
+    uniform = count_uniform(
+        data,
+        pos,
+        limit,
+        layout,
+        index,
+        len(varints) - 1,
+        seen,
+        1 + length_hint(others),
+        is_same_time=False,
+    )
+    if uniform:
+        end = pos + uniform * size
+        if nulls:
+            values.extend(repeat(None, uniform))
+        else:
+            unpacked = iter_unpack(fields, memoryview(data)[pos:end])
+            values.extend(chain.from_iterable(unpacked))
+        index += uniform
+        time_at = end - size + places[0]
+        seen = data[time_at : time_at + len(seen)]
+        pos = end
+        next(islice(others, uniform - 1, uniform - 1), None)  # skips those of the other records
+        if not length_hint(others):
+            return False, index, seen
+        next(others)
+    append = values.append
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]
     for (length_is, delta, at, key_is, value_is, value, headers), _ in zip(
         iter_unpack(row, view), chain((None,), others), strict=False

@@ -137,7 +137,7 @@ class RecordReader:
         # The latest layout and the encoded length of its records; empty if there is none.
         last = b""
         layout = NO_LAYOUT
-        size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+        size, unpack, key_length, value_length, empty, nulls, _, _, _, _ = layout
         remaining_runs = self._remaining_runs
         records: list[Record] = []
         count = min(self.remaining, most)
@@ -189,7 +189,9 @@ class RecordReader:
                             else:
                                 last = length
                                 layout = found
-                                size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+                                size, unpack, key_length, value_length, empty, nulls, _, _, _, _ = (
+                                    layout
+                                )
                         if last:
                             delta, at, key_is, record.key, value_is, record.value, headers = unpack(
                                 data, pos

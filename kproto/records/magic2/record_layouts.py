@@ -38,16 +38,31 @@ __all__ = [
 #: - the encoded header block if it has no headers, else b"";
 #: - the flags KEY_IS_NULL (not in VALUES) and VALUE_IS_NULL;
 #: - the encoded length of the record;
-#: - the `struct` format of a record for `iter_unpack`.
+#: - the `struct` format of a record for `iter_unpack`;
+#: - the positions of timestamp delta, key length, value length and header block in a record;
+#: - the `struct` format that unpacks only the key (not in VALUES), the value and the header block
+#:   (not in VALUES).
 #: A record unpacks to: timestamp delta, offset delta, key length, key (not in VALUES), value
 #: length, value, header block (in VALUES: its first byte). With the format for `iter_unpack`, the
 #: length of the record comes first.
 Layout: TypeAlias = (
-    "tuple[int, Callable[[bytes, int], tuple[bytes, ...]], bytes, bytes, bytes, int, bytes, str]"
+    "tuple[int, Callable[[bytes, int], tuple[bytes, ...]], bytes, bytes, bytes, int, bytes, str,"
+    " tuple[int, int, int, int], str]"
 )
 
 #: A layout that matches no record.
-NO_LAYOUT: Final[Layout] = (0, Struct("").unpack_from, b"", b"", b"", 0, b"", "")
+NO_LAYOUT: Final[Layout] = (
+    0,
+    Struct("").unpack_from,
+    b"",
+    b"",
+    b"",
+    0,
+    b"",
+    "",
+    (0, 0, 0, 0),
+    "",
+)
 
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
@@ -145,6 +160,15 @@ class Layouts:
             | VALUE_IS_NULL * (value & _NEGATIVE),
             data[pos:after_length],
             f"{length_size}s{behind}",
+            (
+                after_length + 1 - pos,
+                after_offset - pos,
+                key_at + key_size - pos,
+                headers_at - pos,
+            ),
+            f"{key_at - pos}x{key_part}{len(value_length)}x{value_size}s{header_part}"
+            if self._with_keys
+            else f"{value_at - pos}x{value_size}s{header_size}x",
         )
         self._learnt += 1
         return layouts.get

@@ -41,7 +41,7 @@ def decode_values(
     # The latest layout and the encoded length of its records; empty if there is none.
     last = b""
     layout = NO_LAYOUT
-    size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+    size, unpack, key_length, value_length, empty, nulls, _, _, _, _ = layout
     runs_left = runs(count)
     values: list[bytes | None] = []
     append = values.append
@@ -61,7 +61,7 @@ def decode_values(
                         first = index
                         if is_run(data, pos, size, last):
                             is_unread, index, seen = read_values(
-                                append, others, data, pos, limit, layout, varints, index, seen
+                                values, others, data, pos, limit, layout, varints, index, seen
                             )
                             pos += (index - first) * size
                             if not is_unread:
@@ -76,7 +76,9 @@ def decode_values(
                         else:
                             last = length
                             layout = found
-                            size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+                            size, unpack, key_length, value_length, empty, nulls, _, _, _, _ = (
+                                layout
+                            )
                     if last:
                         delta, at, key_is, value_is, value, headers = unpack(data, pos)
                         if (

@@ -1,0 +1,107 @@
+"""Counts the consecutive records that have a layout, by columns of their bytes.
+
+A column has the bytes at one position of each record. A slice with a step returns a column, and one
+comparison checks the column, so checking a record takes a tenth of the time that a comparison of
+each field takes. `layout_runs` reads the counted records without further checks.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from .record_layouts import offset_varints
+
+if TYPE_CHECKING:
+    from .record_layouts import Layout
+
+__all__ = ["count_uniform"]
+
+#: The numbers of records that are checked at once: the second if the first fails. A run of records
+#: with one timestamp has often fewer records than the first.
+_CHUNKS: Final = (512, 64)
+
+#: The first offset delta whose varint has two bytes, and that whose varint has three bytes.
+_TWO_BYTES: Final = 1 << 6
+_THREE_BYTES: Final = 1 << 13
+
+#: Maps a byte with the continuation bit to an ASCII byte, and others to non-ASCII bytes.
+_FLIPPED: Final = bytes(octet ^ 0x80 for octet in range(256))
+
+
+@lru_cache(maxsize=3)
+def _offset_columns(size: int, last: int) -> tuple[bytes, ...]:
+    """Returns the columns of the varints of offset deltas from the first one of `size` bytes on.
+
+    `last` is the number of the known varints.
+    """
+    first = (0, _TWO_BYTES, _THREE_BYTES)[size - 1]
+    varints = [each for each in offset_varints(last)[first:] if len(each) == size]
+    return tuple(bytes(each[at] for each in varints) for at in range(size))
+
+
+def count_uniform(
+    data: bytes,
+    pos: int,
+    limit: int,
+    layout: Layout,
+    index: int,
+    known: int,
+    seen: bytes,
+    most: int,
+    *,
+    is_same_time: bool,
+) -> int:
+    """Returns how many records from `pos` on certainly have the layout; at most `most`.
+
+    `index` is the offset delta of the first record; the offset deltas of the others must follow it.
+    `known` is the number of known varints of offset deltas. The timestamp deltas must have as many
+    bytes as `seen`. If `is_same_time` is True, they must be equal to `seen`.
+    """
+    size = layout[0]
+    offset_size = 1 if index < _TWO_BYTES else 2 if index < _THREE_BYTES else 3
+    columns = _offset_columns(offset_size, known)
+    first = (0, _TWO_BYTES, _THREE_BYTES)[offset_size - 1]
+    most = min(most, (limit - pos) // size, len(columns[0]) - (index - first))
+    _, _, key_length, value_length, empty, _, length, _, places, _ = layout
+    time_at, key_length_at, value_length_at, headers_at = places
+    if key_length_at - time_at != len(seen) + offset_size:
+        return 0
+    constant = [
+        *enumerate(length),
+        *enumerate(key_length, key_length_at),
+        *enumerate(value_length, value_length_at),
+        *enumerate(empty, headers_at),
+    ]
+    if is_same_time:
+        constant += enumerate(seen, time_at)
+    done = 0
+    chunk = 0
+    while done < most and chunk < len(_CHUNKS):
+        number = min(_CHUNKS[chunk], most - done)
+        start, stop = pos + done * size, pos + (done + number) * size
+        at = index - first + done
+        if (
+            all(
+                data[start + place : stop : size].count(octet) == number
+                for place, octet in constant
+            )
+            and all(
+                data[start + place : stop : size] == column[at : at + number]
+                for place, column in enumerate(columns, time_at + len(seen))
+            )
+            and (empty or 0 not in data[start + headers_at : stop : size])
+            and (is_same_time or _are_varints(data, start + time_at, stop, size, len(seen)))
+        ):
+            done += number
+        else:
+            chunk += 1
+    return done
+
+
+def _are_varints(data: bytes, start: int, stop: int, size: int, octets: int) -> bool:
+    """Returns True if each record has a varint of `octets` bytes; `start` is that of the first."""
+    last = octets - 1
+    return data[start + last : stop : size].isascii() and all(
+        data[start + at : stop : size].translate(_FLIPPED).isascii() for at in range(last)
+    )
