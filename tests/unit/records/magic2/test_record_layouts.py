@@ -226,6 +226,36 @@ def test_any_byte_of_a_record_in_a_run_may_differ(at: int) -> None:
             check_run(b"".join([*LIKE[:at], other, *LIKE[at + 1 :]]))
 
 
+LONG = [
+    record_bytes(
+        timestamp_delta=b"\x80\x01",
+        offset_delta=encode_varint(at),
+        key=sized(b"kk"),
+        value=sized(b"vv"),
+        header_block=b"\x02\x02a\x02b",
+    )
+    for at in range(700)
+]
+
+
+@given(st.integers(0, len(LONG) - 1), st.integers(0, len(LONG[-1]) - 1), st.integers(0, 255))
+def test_any_byte_of_a_long_run_may_differ(at: int, position: int, byte: int) -> None:
+    """Deltas have two bytes, and records have headers."""
+    other = bytearray(LONG[at])
+    other[position % len(other)] = byte
+    payload = b"".join([*LONG[:at], other, *LONG[at + 1 :]])
+    expected = outcome(lambda: one_by_one(payload, len(LONG)))
+    data = batch_bytes(payload, record_count=len(LONG), last_offset_delta=LAST_DELTA)
+    for _ in range(2):
+        batch = RecordBatch(data)
+        found = outcome(lambda batch=batch: [fields(each) for each in batch.records()])  # type: ignore[misc]
+        values = outcome(batch.values)
+        assert found[0] == values[0] == expected[0]
+        if found[0] == "read":
+            assert found == expected
+            assert values[1] == [value for _, _, _, value, _ in expected[1]]
+
+
 @pytest.mark.parametrize("cut", [1, 5, 10, 11])
 def test_a_run_that_ends_too_early_or_too_late_is_read_one_by_one(cut: int) -> None:
     payload = b"".join(LIKE)
