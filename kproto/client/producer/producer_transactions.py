@@ -240,6 +240,11 @@ class ProducerTransactions:
 
     # Ending
 
+    @property
+    def may_be_committed(self) -> bool:
+        """True if the producer failed while it was unknown whether a transaction was committed."""
+        return self._manager.may_be_committed
+
     async def commit(self, transaction: object, on_committed: Callable[[], None]) -> None:
         """Commits a transaction, and calls `on_committed`, even if `commit` is cancelled meanwhile.
 

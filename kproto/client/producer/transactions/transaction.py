@@ -26,6 +26,11 @@ class TransactionOwner(Protocol):
     `transaction` names the transaction: a producer has one transaction at a time.
     """
 
+    @property
+    def may_be_committed(self) -> bool:
+        """True if the producer failed while it was unknown whether a transaction was committed."""
+        ...
+
     async def begin(self, transaction: object) -> None:
         """Begins a transaction."""
         ...
@@ -59,9 +64,10 @@ class Transaction:
     All records that the producer sends in the block belong to the transaction. The end of the block
     commits the transaction: it waits until all records are acked, and raises
     TransactionAbortedError, after an abort, if a record or a commit of offsets has failed. If the
-    block raises an exception, or is cancelled, the transaction is aborted. An ack of a record means
-    that the record is written, not that it is committed: consumers with `read_committed` get it
-    once the transaction is committed.
+    block raises an exception, or is cancelled, the transaction is aborted. If a cancellation, for
+    example by a timeout, arrives during the commit, the transaction may be committed all the same:
+    `is_committed` has the outcome. An ack of a record means that the record is written, not that it
+    is committed: consumers with `read_committed` get it once the transaction is committed.
 
     The begin and the end of the block raise FatalTransactionError if the producer cannot continue,
     and ProducerFencedError if another producer has taken over the transactional id. If no response
@@ -74,7 +80,7 @@ class Transaction:
         self._is_entered = False
         self._has_begun = False
         self._is_aborted = False  # by `abort`
-        self._is_committed = False
+        self._is_committed: bool | None = False
         self._failure: FatalTransactionError | None = None  # of the commit
 
     async def __aenter__(self) -> Self:
@@ -99,14 +105,30 @@ class Transaction:
             except TransactionAbortedError:
                 if not self._is_aborted:  # by another task, during the commit
                     raise
-            except FatalTransactionError as failure:
-                self._failure = failure
+            except BaseException as failure:
+                if not self._is_committed and self._owner.may_be_committed:
+                    self._is_committed = None
+                if isinstance(failure, FatalTransactionError):
+                    self._failure = failure
+                elif self._is_committed is None:
+                    failure.add_note("it is unknown whether the transaction is committed")
+                elif self._is_committed:
+                    failure.add_note("the transaction is committed")
                 raise
         else:
             await self._owner.abort_after(self, error)
 
     def _on_committed(self) -> None:
         self._is_committed = True
+
+    @property
+    def is_committed(self) -> bool | None:
+        """True if the transaction is committed, False if not; None if that is unknown.
+
+        Read it after a cancellation or a timeout that may have arrived during the end of the block.
+        The outcome is unknown if no response to the commit arrived in time.
+        """
+        return self._is_committed
 
     async def abort(self) -> None:
         """Aborts the transaction; the end of the block then has no effect.

@@ -107,10 +107,11 @@ class TransactionManager:
     ABORTABLE_ERROR and FATAL_ERROR; in UNINITIALIZED it is the error of a failed InitProducerId.
     The next request may be sent from `not_before` on, in seconds of the clock.
     `must_find_coordinator` is True if the coordinator must first be looked up again. `is_committed`
-    is True from the commit of a transaction to the begin of the next one. `supports_epoch_bump` is
-    False if the coordinator cannot bump the epoch of a producer (before KIP-360). With
-    `has_two_phases` (KIP-939), `prepared` is the transaction of an earlier producer that waits for
-    `resume`.
+    is True from the commit of a transaction to the begin of the next one. `may_be_committed` is
+    True if the producer failed while it was unknown whether the transaction was committed.
+    `supports_epoch_bump` is False if the coordinator cannot bump the epoch of a producer (before
+    KIP-360). With `has_two_phases` (KIP-939), `prepared` is the transaction of an earlier producer
+    that waits for `resume`.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class TransactionManager:
         self.supports_epoch_bump = True
         self.must_find_coordinator = False
         self.is_committed = False
+        self.may_be_committed = False
         self.on_change: Callable[[], None] = _ignore
         self._settings = settings
         self._attempts = Attempts(settings)
@@ -215,6 +217,7 @@ class TransactionManager:
         """Begins a transaction at `now`; the state is READY."""
         self._change(_S.IN_TRANSACTION)
         self.is_committed = False
+        self.may_be_committed = False
         self.error = None
         self._began_at = now
 
@@ -541,8 +544,8 @@ class TransactionManager:
         self.fail(kind(why, self.transactional_id, error))
 
     def _fail_end(self, error: KprotoError | None) -> None:
-        is_in_doubt = self.state is _S.COMMITTING_TRANSACTION or self._is_commit_in_doubt
-        why = _MAYBE_COMMITTED if is_in_doubt else _NOT_ABORTED
+        self._is_commit_in_doubt |= self.state is _S.COMMITTING_TRANSACTION
+        why = _MAYBE_COMMITTED if self._is_commit_in_doubt else _NOT_ABORTED
         self.fail(FatalTransactionError(why, self.transactional_id, error))
 
     def on_fault(self, error: KprotoError) -> None:
@@ -553,6 +556,7 @@ class TransactionManager:
     def fail(self, fatal: TransactionError) -> None:
         """Changes to FATAL_ERROR; `failure` returns errors as `fatal` from now on."""
         self.error = fatal
+        self.may_be_committed = self._is_commit_in_doubt
         self._forget_transaction()
         self._change(_S.FATAL_ERROR)
 

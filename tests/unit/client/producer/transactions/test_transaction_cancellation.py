@@ -121,6 +121,45 @@ async def test_abort_after_a_cancelled_commit_raises_that_it_is_committed(
 
 
 @BOTH_VERSIONS
+@pytest.mark.parametrize(("slow", "is_committed"), [(ProduceRequest, False), (EndTxnRequest, True)])
+async def test_outcome_after_a_timeout(
+    version: int, slow: type[Request[Any]], *, is_committed: bool
+) -> None:
+    async with scene(version, QUICK) as (broker, client):
+        async with client.producer(transactional_id=ID) as producer:
+            await transaction(producer, b"1")
+            opened = producer.transaction()
+            broker.control(lambda _: Delay(1_000), request=slow, times=1)
+            with pytest.raises(TimeoutError) as caught:
+                async with asyncio.timeout(0.5), opened:
+                    await producer.enqueue("t", b"2")
+            assert opened.is_committed is is_committed
+            notes = getattr(caught.value.__cause__, "__notes__", [])
+            assert notes == (["the transaction is committed"] if is_committed else [])
+        assert await committed(client) == ([b"1", b"2"] if is_committed else [b"1"])
+
+
+@BOTH_VERSIONS
+async def test_outcome_is_unknown_if_the_response_of_a_cancelled_commit_is_lost(
+    version: int,
+) -> None:
+    async with scene(version, QUICK) as (broker, client):
+        producer = client.producer(transactional_id=ID)
+        await transaction(producer, b"1")
+        opened = producer.transaction()
+        broker.control(lambda _: Delay(60_000), request=EndTxnRequest)
+        with pytest.raises(TimeoutError) as caught:
+            async with asyncio.timeout(0.2), opened:
+                await producer.send("t", b"2")
+        assert opened.is_committed is None
+        assert caught.value.__cause__ is not None
+        assert "it is unknown" in caught.value.__cause__.__notes__[-1]
+        with pytest.raises(FatalTransactionError, match="unknown whether"):
+            await transaction(producer, b"3")
+        await producer.close()
+
+
+@BOTH_VERSIONS
 async def test_transaction_that_has_not_begun_cannot_be_aborted(version: int) -> None:
     async with scene(version, QUICK) as (broker, client):
         producer = client.producer(transactional_id=ID)
