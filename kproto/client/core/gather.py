@@ -16,7 +16,7 @@ T = TypeVar("T")
 async def gather_all(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Runs coroutines concurrently; returns their results in the order of `calls`.
 
-    The first error cancels the other coroutines, and is raised once all have ended.
+    The first error cancels the other coroutines, and is raised once all coroutines have ended.
     """
     calls = list(calls)
     if len(calls) == 1:

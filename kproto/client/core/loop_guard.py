@@ -28,9 +28,9 @@ class LoopGuard:
     def check(self) -> None:
         """Stores the running event loop at the first call that is made in an event loop.
 
-        Later calls raise ConfigurationError if another event loop runs, or none. In another event
-        loop, futures of the client would not wake their waiters, and two threads might change the
-        same state.
+        Later calls raise ConfigurationError if another event loop or no event loop runs. In another
+        event loop, futures of the client would not wake their waiters, and two threads might change
+        the same state.
         """
         try:
             loop = asyncio.get_running_loop()

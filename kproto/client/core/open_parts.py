@@ -22,7 +22,7 @@ P = TypeVar("P", bound="OpenProducer")
 
 
 class OpenProducer(Protocol):
-    """The methods of a producer that end it, and its transactional id."""
+    """The methods that end a producer, and the transactional id of the producer."""
 
     @property
     def transactional_id(self) -> str | None: ...
@@ -170,7 +170,8 @@ class OpenParts:
     async def _end_background_closes(self) -> None:
         """Waits for at most `flush_ms` until the dropped consumers are closed.
 
-        Cancels closes that remain. A cancelled close still completes, within its own limit.
+        Then cancels the closes that have not ended. A cancelled close still completes, within its
+        own limit.
         """
         try:
             with suppress(TimeoutError):
@@ -191,7 +192,7 @@ class OpenParts:
 async def _gathered(closes: Iterable[Coroutine[Any, Any, None]]) -> list[BaseException]:
     """Runs the coroutines `closes` concurrently; returns their errors.
 
-    If the caller is cancelled, the coroutines are cancelled, too, and end before this call does.
+    If the caller is cancelled, the coroutines are also cancelled, and end before this call ends.
     """
     outcomes = await asyncio.gather(*closes, return_exceptions=True)
     return [each for each in outcomes if isinstance(each, BaseException)]

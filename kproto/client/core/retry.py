@@ -46,7 +46,7 @@ _NEVER: Final = float("inf")
 
 
 class Remedy(Enum):
-    """The remedy of an error. All except FAIL include a retry after a backoff."""
+    """The remedy of an error. All remedies except FAIL include a retry after a backoff."""
 
     RETRY = "retry the request"
     REFRESH = "refresh metadata, then retry"

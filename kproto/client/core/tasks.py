@@ -135,8 +135,9 @@ async def shielded(
 async def until_cancelled_no_more(task: asyncio.Task[Any]) -> None:
     """Waits until the repeated cancellations of the caller end, or until `task` is done.
 
-    anyio cancels the caller again at each wait. The call returns when the caller was not cancelled
-    for a few iterations of the event loop. So a later cancellation is a second request to cancel.
+    anyio cancels the caller again at each wait. This function returns once the caller was not
+    cancelled for a few iterations of the event loop. So a later cancellation is a second request to
+    cancel.
     """
     quiet = 0
     while quiet < _REPEATED_WITHIN and not task.done():

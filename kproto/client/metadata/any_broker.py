@@ -1,8 +1,8 @@
 """Connects to any broker: uses the first broker that answers, in the order of `broker_selection`.
 
-The next attempt starts when the previous one has failed, or beside it after
-`connection_attempt_delay_ms`: so a silent broker delays the client only for that time. Brokers in
-reconnect backoff are tried last.
+The next attempt starts when the previous attempt has failed, or after `connection_attempt_delay_ms`
+while the previous attempt continues: so a silent broker delays the client only for that time.
+Brokers in reconnect backoff are tried last.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ async def _connect_first(
 async def connect(
     pool: ConnectionPool, selection: BrokerSelection, address: Address, owner: object = None
 ) -> BrokerConnection:
-    """Returns the connection to `address`; reports to `selection` if it can be reached.
+    """Returns the connection to `address`; reports to `selection` whether it can be reached.
 
-    Raises KprotoError if it cannot be reached. Raises ConfigurationError without a report.
+    Raises KprotoError if the address cannot be reached. Raises ConfigurationError without a report.
     """
     try:
         connection = await pool.connection(address, owner)

@@ -122,7 +122,7 @@ class Cluster:
     def update(
         self, response: MetadataResponse, *, whole: bool = False, version: int = RELIABLE_EPOCHS
     ) -> list[TopicInfo]:
-        """Applies a Metadata response; returns its topics in their order, also those with errors.
+        """Applies a Metadata response; returns its topics in order, including topics with errors.
 
         Drops topics with an error, so that they are requested again. If the response is about the
         `whole` cluster, also drops topics that the response lacks. If the cluster id has changed,
@@ -171,7 +171,7 @@ class Cluster:
     def _newer(
         self, topic: MetadataResponseTopic, part: MetadataResponsePartition
     ) -> PartitionInfo:
-        """Returns the metadata of `part`, or the known metadata if that has a newer leader epoch.
+        """Returns the metadata of `part`, or the known metadata if its leader epoch is newer.
 
         The broker that answered may lag behind other brokers (KIP-320).
         """

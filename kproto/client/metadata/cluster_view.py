@@ -165,7 +165,7 @@ class ClusterView:
         self._brokers_are_invalid = False
 
     async def connection_for(self, request: Request[R]) -> BrokerConnection:
-        """Returns a connection to the controller if `request` is for it, else to any broker.
+        """Returns a connection to the controller if it must answer `request`, else to any broker.
 
         The caller builds `request` for the version that the connection negotiated.
         """
@@ -197,7 +197,7 @@ class ClusterView:
         return await self.connection_to(broker, owner=owner)
 
     async def connection_to(self, node: int, *, owner: object = None) -> BrokerConnection:
-        """Returns the connection of `owner` to a node, or the shared one if `owner` is None.
+        """Returns the connection of `owner` to a node, or the shared connection if `owner` is None.
 
         Raises BrokerConnectionError if the node cannot be reached, or if the metadata lacks the
         node because it has left the cluster.
@@ -276,7 +276,7 @@ class ClusterView:
     # Metadata
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Requests metadata of `topics`, or of all; see `Client.refresh`."""
+        """Requests metadata of `topics`, or of all topics; see `Client.refresh`."""
         self.loop_guard.check()
         if topics is None:
             return await self._all_topics.request(frozenset())

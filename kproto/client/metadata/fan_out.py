@@ -314,7 +314,7 @@ def _joined(lists: Sequence[Any]) -> Any:
 
 
 def _merge(request: Message, row: SplitRule, responses: Sequence[Any]) -> None:
-    """Adds the elements of the other responses to the first one, by the paths of `row`."""
+    """Adds the elements of the other responses to the first response, by the paths of `row`."""
     levels, answered = row.request_levels, row.response_levels
     outermost: list[Any] = [request]
     for level in levels[: len(levels) - len(answered)]:  # levels that the response lacks
@@ -358,7 +358,7 @@ def _merge_level(
 def _position(order: dict[_Identity, int], identities: Sequence[_Identity]) -> int:
     """Returns the position of the element with one of `identities`, or the next free position.
 
-    Adds the missing ones of `identities` to `order`, with this position.
+    Adds to `order` the `identities` that it lacks, with this position.
     """
     at = next((order[each] for each in identities if each in order), len(order))
     for each in identities:

@@ -81,11 +81,11 @@ class RouterClusterView(Protocol):
         ...
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Requests metadata of `topics`, by default of all; returns it."""
+        """Requests metadata of `topics`, by default of all topics; returns the metadata."""
         ...
 
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
-        """Requests metadata of topics by their ids; returns it."""
+        """Requests metadata of topics by their ids; returns the metadata."""
         ...
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:

@@ -179,8 +179,8 @@ _BROKER_RESOURCES: Final = frozenset({4, 8})
 def route_of(request: Message) -> Route:
     """Returns the route of `request`.
 
-    It is ANY for a request that the table lacks, e.g. a user's own, and for InitProducerId without
-    a transactional id.
+    The route is ANY for a request that the table lacks, such as a request of the user's own, and
+    for InitProducerId without a transactional id.
     """
     if isinstance(request, InitProducerIdRequest) and not request.transactional_id:
         return Route.ANY  # an idempotent producer without transactions
@@ -206,7 +206,7 @@ def coordinator_keys(request: Message) -> list[str]:
 def named_broker(resource: Any) -> int | None:
     """Returns the node id of the only broker that can answer for a config resource.
 
-    Returns None if any broker can.
+    Returns None if any broker can answer.
     """
     name = resource.resource_name
     if resource.resource_type not in _BROKER_RESOURCES or not name.isdecimal():

@@ -1,7 +1,7 @@
-"""Resolves a broker's host name to IP addresses, and connects to the first that answers.
+"""Resolves a broker's host name to IP addresses; connects to the first address that answers.
 
 A host name may have several addresses, of IPv4 and IPv6 (KIP-302). IPv4 and IPv6 addresses are
-tried alternately. The next attempt starts when the previous one has failed, or after
+tried alternately. The next attempt starts when the previous attempt has failed, or after
 `NEXT_ADDRESS_S`: so an address that drops all packets delays the other addresses only for that
 time. The module `connection` continues after the TCP handshake.
 """

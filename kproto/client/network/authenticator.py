@@ -55,7 +55,7 @@ class SaslTransport(Protocol):
 
 
 class Authenticator:
-    """Authenticates one connection to `address`; repeats this before each SASL session ends."""
+    """Authenticates one connection to `address`, and again before each SASL session ends."""
 
     def __init__(
         self,

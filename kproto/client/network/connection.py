@@ -2,7 +2,7 @@
 
 `kproto.protocol` encodes and decodes; `write_queue` decides when bytes are written. The callback of
 a request is called in the iteration of the event loop in which the response arrives. The connection
-fails as a whole: after a lost connection, a broken frame or a request that times out, every request
+fails as a whole: if the socket is closed, a frame is broken or a request times out, every request
 in flight gets an error. A single timer watches the deadlines of all requests. If the SASL session
 has a lifetime, a second timer starts reauthentication before the session ends (KIP-368).
 Reauthentication begins on the broker after the broker has answered the requests in flight. Later
@@ -300,7 +300,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         connection is lost, and DecodeError if the response cannot be decoded. Raises
         RequestTimeoutError if the request cannot be written within `timeout_ms` plus the throttle
         time, or if no response arrives within `timeout_ms` after the write. A timeout fails the
-        connection, because the broker may be lost; a timeout during a throttle does not.
+        connection, because the broker may be lost; a timeout during a throttle does not fail it.
         `timeout_ms` is by default `request_timeout_ms`; the wait for a free slot does not count.
 
         If the connection was closed before the request was written, the request is sent once more,
@@ -459,7 +459,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         Serves callers in the order of their calls. Raises RequestTimeoutError after `limit_ms` plus
         the throttle time, and fails the connection unless the broker throttles the client. If the
         caller writes in the iteration of the event loop in which this call returns, no other
-        request is written before the caller's.
+        request is written before the caller's request.
         """
         is_idle = self._error is None and self._is_idle(self.clock.monotonic())
         if self._write_queue.is_writable and not is_idle:

@@ -27,8 +27,8 @@ class InFlightRequest:
 
     `limit_ms` is its timeout, for the text of the error. `holds_slot` is True if the request
     occupies a slot, which is released before `callback` is called. `is_written` is True once the
-    socket has the bytes of the request. `was_idle` is True if the connection was idle before: the
-    broker may have been closing it.
+    socket has the bytes of the request. `was_idle` is True if the connection was idle before the
+    write: the broker may have been closing it.
     """
 
     __slots__ = (

@@ -94,7 +94,7 @@ class ConnectionPool:
         )
 
     async def connection(self, address: Address, owner: object = None) -> BrokerConnection:
-        """Returns a usable connection to `address`: that of `owner`, or by default the shared one.
+        """Returns a usable connection of `owner` to `address`, by default the shared connection.
 
         Concurrent callers share one attempt and its error. After a failure callers wait until the
         backoff of the broker is over. Raises the errors of `BrokerConnection.open`, and
@@ -153,7 +153,7 @@ class ConnectionPool:
         return known
 
     def _drop_node_state(self) -> None:
-        """Drops one node state: the oldest whose address has no connection and no backoff.
+        """Drops the oldest node state whose address has no connection and no backoff.
 
         Drops no node state if each address has a connection or a backoff.
         """

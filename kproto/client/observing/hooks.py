@@ -147,7 +147,7 @@ def check_hooks(hooks: object) -> None:
 
 
 def overridden(hooks: Hooks | None, name: str) -> Callable[..., Any] | None:
-    """Returns a method of hooks if a class or the instance overrides it; None otherwise."""
+    """Returns the method `name` of `hooks` if a class or the instance overrides it, else None."""
     found = getattr(hooks, name, None)
     if found is None or getattr(found, "__func__", None) is vars(Hooks)[name]:
         return None

@@ -53,7 +53,7 @@ def reason_of(error: Exception) -> str:
 
 
 class RetryLog:
-    """Logs, for each operation, the first partition that is retried and the last that recovers.
+    """Logs, for each operation, the first retried partition and the last recovered partition.
 
     So two lines report an outage, even if a broker with a thousand partitions is unavailable.
     """

@@ -5,16 +5,16 @@ time of the next plan; `on_failure` retries or fails a batch. These rules keep t
 records of a partition through every retry:
 
 - With idempotence up to `max_in_flight` batches of a partition are in flight. A broker appends them
-  only in the order of their sequences (KIP-98): if a batch has overtaken another one, the broker
+  only in the order of their sequences (KIP-98): if a batch has overtaken another batch, the broker
   returns OUT_OF_ORDER_SEQUENCE_NUMBER, and the producer retries the batch. The first batch under a
   producer id and epoch is sent alone until it is acked: a broker that does not know the id accepts
   any sequence.
 - After a batch has failed, the other batches in flight must fail or be acked before any batch is
   retried; all failed batches are then retried in their original order.
 - After a batch has failed for good, the broker may refuse all later sequences. Batches that may
-  have been sent are retried under their old sequences until the broker refuses one. That batch and
-  all later batches restart under the next epoch of the producer id (KIP-360). The broker refuses
-  requests of the old epoch that arrive later.
+  have been sent are retried under their old sequences until the broker refuses a batch. The refused
+  batch and all later batches restart under the next epoch of the producer id (KIP-360). The broker
+  refuses requests of the old epoch that arrive later.
 - A batch gets a new sequence only if it is not stored and cannot be stored any more. If both the
   failed batch and the refused batch may still be in the network, the broker might append them one
   after the other. In this case the refused batch also fails, so that no record is stored twice.
@@ -319,7 +319,7 @@ class RecordAccumulator:
             heapq.heappush(self._timers, (at, next(self._timer_numbers), queue))
 
     def _add_due_timers(self, now: float) -> None:
-        """Adds the queues whose timers are due to the candidates."""
+        """Adds to the candidates the queues whose timers are due."""
         while self._timers and self._timers[0][0] <= now:
             _, _, queue = heapq.heappop(self._timers)
             queue.planned_at = _NEVER
@@ -519,7 +519,7 @@ class RecordAccumulator:
             self._update_active_queues(queue)
 
     def fail_unsent(self, error: KprotoError) -> None:
-        """Fails the batches that have no sequence yet, so that no broker can have stored them."""
+        """Fails the batches that have no sequence yet: no broker can have stored them."""
         for queue in list(self.active_queues.values()):
             for batch in [each for each in queue.pending if not each.has_sequence]:
                 queue.pending.remove(batch)

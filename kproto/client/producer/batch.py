@@ -302,7 +302,7 @@ class ProducerBatch:
         self.waiters.clear()
 
     def _acks(self, first: int, count: int) -> Iterator[Ack]:
-        """Returns the acks of `count` records from position `first` on; no record has failed."""
+        """Returns the acks of `count` records from `first` on, of which none may have failed."""
         base = self.base_offset
         offsets = repeat(-1) if base < 0 else range(base + first, base + first + count)
         timestamps: Iterable[int]

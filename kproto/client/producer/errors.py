@@ -1,4 +1,4 @@
-"""`DeliveryError`: records that were not acked, with the reason. The errors of transactions."""
+"""`DeliveryError`: records that were not acked, with the reason; and the errors of transactions."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class TransactionAbortedError(TransactionError):
 
 
 class FatalTransactionError(TransactionError):
-    """The producer cannot send records any more; create another one with the transactional id.
+    """The producer cannot send records any more: the transactional id needs a new producer.
 
     The new producer aborts a transaction that this producer has left open. Without a new producer
     the broker aborts it after `transaction_timeout_ms`.

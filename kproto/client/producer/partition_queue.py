@@ -101,7 +101,7 @@ class PartitionQueue:
     def take(self, node: int, state: ProducerState) -> ProducerBatch:
         """Moves the first pending batch to the batches in flight to `node`, and returns it.
 
-        If the batch has no sequence number yet, assigns the next one of the partition.
+        If the batch has no sequence number yet, assigns the next sequence number of the partition.
         """
         batch = self.pending.popleft()
         if not batch.has_sequence:

@@ -1,9 +1,9 @@
 """Chooses the partition of a record: by the hash of its key, at random, or by a user's function.
 
-By default it chooses as Kafka's Java client does (`murmur2_random`). The other named partitioners
-are those of librdkafka. Records without a key go to one partition until a batch of the topic is
-full or is sent (KIP-480), unless the partitioner says otherwise. Records without a key go only to
-partitions that have a leader, if there are such partitions.
+By default the partition is chosen as by Kafka's Java client (`murmur2_random`). The other named
+partitioners are those of librdkafka. Records without a key go to one partition until a batch of the
+topic is full or is sent (KIP-480), unless the partitioner says otherwise. Records without a key go
+only to partitions that have a leader, if there are such partitions.
 """
 
 from __future__ import annotations

@@ -364,9 +364,9 @@ class Producer:
 
         Also waits for records that a call has not appended yet, because the call waits for metadata
         or memory. Raises DeliveryError with the failed records of `enqueue` and `send_batch` whose
-        delivery no caller has awaited; each is reported once. Raises RequestTimeoutError if a call
-        or a record is incomplete after `timeout_ms`; the calls continue, and the records are still
-        sent.
+        delivery no caller has awaited; each failure is reported once. Raises RequestTimeoutError if
+        a call or a record is incomplete after `timeout_ms`; the calls continue, and the records are
+        still sent.
         """
         _check_timeout(timeout_ms)
         self._view.loop_guard.check()
@@ -569,7 +569,7 @@ class Producer:
         """Sends many events as `send_event` does; waits until all are acked.
 
         If an event of a list or another collection cannot be converted, no record is sent. An
-        iterator is read while records are sent, so the events before the invalid one are sent.
+        iterator is read while records are sent, so the events before the invalid event are sent.
 
         Raises TypeError if `events` is no iterable of events, such as a mapping or a single event.
         Raises the error of an event that cannot be converted, as `send_event` does, and the errors

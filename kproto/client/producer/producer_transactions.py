@@ -92,7 +92,7 @@ class ProducerTransactions:
             raise manager.error
 
     async def begin(self, transaction: object) -> None:
-        """Begins a transaction; raises ConfigurationError if another one is open."""
+        """Begins a transaction; raises ConfigurationError if another transaction is open."""
         self._view.loop_guard.check()
         self._check_not_closed()
         self._raise_if_fatal()
@@ -333,7 +333,7 @@ class ProducerTransactions:
         """Aborts a transaction if it has not ended; continues if the call is cancelled.
 
         Raises FatalTransactionError if the transaction cannot be aborted, and ConfigurationError if
-        it is committed, or EndTxn was sent already to commit it.
+        it is committed, or if EndTxn was already sent to commit it.
         """
         if self._current is not transaction:
             return
@@ -387,7 +387,7 @@ class ProducerTransactions:
     async def _abort(self) -> None:
         """Ends the abort that has begun, once no Produce request is in flight any more.
 
-        After a cancelled call, the next call continues.
+        After a cancelled call, the next call continues the abort.
         """
         if self._manager.state is not _S.ABORTING_TRANSACTION:  # another task has ended it
             return
@@ -417,7 +417,7 @@ class ProducerTransactions:
     async def close(self) -> None:
         """Aborts the open transaction, or waits for its end; refuses further transactions.
 
-        After a cancelled call, the next call continues.
+        After a cancelled call, the next call continues the close.
         """
         self._is_closed = True
         manager = self._manager

@@ -60,8 +60,8 @@ class Sender:
     """Sends the batches of the accumulator.
 
     Sets the event `completed` when batches may have been acked, or may have failed. Calls
-    `before_plan` before each plan. A plan runs in the next iteration of the event loop if
-    `is_scheduled`.
+    `before_plan` before each plan. If `is_scheduled` is True, a plan runs in the next iteration of
+    the event loop.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ Sans-IO: times are passed in, in seconds of the client's clock. The methods get 
   failed, InitProducerId bumps the epoch before the next transaction (KIP-360).
 - In version 2, leaders and group coordinators add partitions, and the response to EndTxn has a
   bumped epoch (KIP-890). `DescribeTransaction` is sent before the first write of a transaction that
-  follows another one within milliseconds; see `transaction_completion`.
+  follows another transaction within milliseconds; see `transaction_completion`.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class TransactionManager:
     # Events: the calls of the user
 
     def initialize(self) -> None:
-        """Begins the request of a producer id, or of its next epoch; the state is UNINITIALIZED."""
+        """Changes from UNINITIALIZED to INITIALIZING: requests a producer id, or its next epoch."""
         self.error = None
         self._change(_S.INITIALIZING)
 
@@ -214,7 +214,7 @@ class TransactionManager:
         self.transaction_version = transaction_version
 
     def begin(self, now: float) -> None:
-        """Begins a transaction at `now`; the state is READY."""
+        """Changes from READY to IN_TRANSACTION: a transaction begins at `now`."""
         self._change(_S.IN_TRANSACTION)
         self.is_committed = False
         self.may_be_committed = False
@@ -266,10 +266,10 @@ class TransactionManager:
         """Ends the transaction, because all of its batches are complete.
 
         `is_in_doubt` is True for an abort that cannot wait for the last Produce requests. In
-        version 2 brokers refuse them after the abort. In version 1 the coordinator must fence the
-        producer with a bumped epoch: it does so if InitProducerId has the epoch of an ongoing
-        transaction. After this fencing, the producer cannot continue. No request is sent if the
-        coordinator cannot have a transaction. Further calls for the same transaction have no
+        version 2 brokers refuse such requests after the abort. In version 1 the coordinator must
+        fence the producer with a bumped epoch: it does so if InitProducerId has the epoch of an
+        ongoing transaction. After this fencing, the producer cannot continue. No request is sent if
+        the coordinator cannot have a transaction. Further calls for the same transaction have no
         effect.
         """
         if self._may_end:

@@ -179,7 +179,7 @@ def message_of(
 ) -> Request[Any]:
     """Returns the message of a request in `version`.
 
-    `timeout_ms` is the transaction timeout, and `producer` the present producer id and epoch.
+    `timeout_ms` is the transaction timeout, and `producer` is the present producer id and epoch.
     Raises UnsupportedVersionError for offsets of a member if `version` has no member, and for
     two-phase commit if `version` lacks it.
     """
