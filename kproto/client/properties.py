@@ -30,7 +30,7 @@ class ClientArguments(NamedTuple):
 def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> ClientArguments:
     """Returns the arguments of a `Client` from the properties in `source`, and from `overrides`.
 
-    The names in `overrides` are `bootstrap` and the fields of ClientSettings. They replace
+    The names in `overrides` are `bootstrap` and the fields of ClientSettings. Overrides replace
     properties: the properties of an overridden setting are not read. Raises ConfigurationError for
     an unknown name, an invalid value, an unreadable file, and if there is no bootstrap server.
     """

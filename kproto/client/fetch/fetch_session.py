@@ -113,8 +113,8 @@ class FetchSession:
     ) -> SessionFetch:
         """Returns the fetch of the `requested` partitions, to be sent in `version`.
 
-        In an open fetch session the fetch is incremental: it names only the partitions whose fields
-        in the request have changed. Otherwise the fetch names all partitions.
+        In an open fetch session the fetch is incremental: it names only new partitions, and
+        partitions whose fields have changed. Otherwise the fetch names all partitions.
         """
         if self._in_flight is not None:
             self.handle_error()

@@ -113,9 +113,10 @@ async def negotiate_features(
 ) -> BrokerFeatures:
     """Returns the versions that the broker and `release` have in common, and the broker's features.
 
-    `release` is the configured `broker_version`, or None. The broker reports its versions in
-    ApiVersions. Brokers before 0.10 do not support ApiVersions: for such a broker the result has
-    the versions of `release`. Raises ProtocolError if the broker refuses ApiVersions.
+    `release` is the configured `broker_version`; None does not limit the versions. The broker
+    reports its versions in ApiVersions. Brokers before 0.10 do not support ApiVersions: for such a
+    broker the result has the versions of `release`. Raises ProtocolError if the broker refuses
+    ApiVersions.
     """
     if release is None:
         return await _broker_features(send, address)

@@ -90,8 +90,8 @@ class RecordAppender:
     def _collect_next(self, partitioner: TopicPartitioner) -> None:
         """Makes the next calls of `send` for a topic collect their records.
 
-        Has no effect if no plan is scheduled, in a transaction, if each record needs its own call
-        of a hook or of the partitioner, or if the buffer is nearly full.
+        Has no effect if no plan is scheduled, if the producer is transactional, if each record
+        needs its own call of a hook or of the partitioner, or if the buffer is nearly full.
         """
         room = self._buffer_bytes - self._accumulator.buffered
         room -= len(self.concurrent_sends) * MAX_COLLECTED_BYTES
