@@ -1,4 +1,4 @@
-"""Fixtures and settings of all tests; tests/support contains their implementation."""
+"""Provides fixtures and settings for all tests; tests/support implements the fixtures."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def freeze_live_objects() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage() -> Iterator[None]:
-    """Collects garbage at the end of each test module, so that it reports its unclosed resources.
+    """Collects garbage at the end of each test module, so that its unclosed resources are reported.
 
     Later collections skip the objects that the module loaded. Otherwise collections would take
     longer after each module, and some tests collect garbage hundreds of times.

@@ -54,8 +54,8 @@ def answers(browser: Any, cases: list[Case]) -> list[Any]:
 def same_value(cls: type[Message], version: int, value: Message, text: str) -> bool:
     """Returns whether the page's JSON represents the value that Python decoded.
 
-    Python's JSON omits tagged fields with their default value, but the page shows them if the bytes
-    contain them. If the JSON differs, the messages parsed from both are compared.
+    Python's JSON omits a tagged field with its default value, but the page shows the field if the
+    bytes contain it. If the two JSON texts differ, compares the messages parsed from them.
     """
     ours, theirs = value.to_json(version), json.loads(text)
     return ours == theirs or cls.from_json(ours, version) == cls.from_json(theirs, version)

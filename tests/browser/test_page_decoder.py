@@ -1,4 +1,4 @@
-"""Tests that the page reads frames and records as Python does, and that no bytes break it."""
+"""Tests that the page reads frames and records as Python does, and survives any bytes."""
 
 from __future__ import annotations
 

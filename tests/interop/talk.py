@@ -1,4 +1,4 @@
-"""Sends requests to a real or embedded broker, in the versions that both support."""
+"""Sends requests to a real or embedded broker, in versions that both brokers support."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Talk:
         return range(max(first, both.start), min(both.stop, request.LATEST_STABLE + 1))
 
     def ask(self, request: Request[Any], version: int) -> Any:
-        """Returns the response, on a new connection; None if the broker closed it instead."""
+        """Returns the response, on a new connection; None if the broker closed the connection."""
         with RawConnection(self.bootstrap) as connection:
             try:
                 return connection.exchange(request, version)

@@ -1,4 +1,4 @@
-"""Tests that three embedded brokers answer as three real ones do, while one stops and restarts."""
+"""Tests that three embedded brokers answer like three real brokers while a broker restarts."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Nodes:
     def begin(self) -> tuple[object, dict[str, list[Any]]]:
         """Creates the topics; returns the response and the metadata once all brokers are in sync.
 
-        Creates them again, up to twice, if a leader changed before all brokers were started.
+        Creates the topics again, up to twice, if a leader changed before all brokers were started.
         """
         for _ in range(3):
             created, found = self.create(), self.settle(set(self.addresses))

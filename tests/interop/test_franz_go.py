@@ -1,7 +1,7 @@
 """Runs franz-go's own tests on the embedded broker: producing, reading, groups, transactions.
 
-Its tests of transactions and groups pass all records through chains of topics. Members join and
-leave meanwhile; the members use several assignors and both group protocols.
+franz-go's tests of transactions and groups pass all records through chains of topics, while members
+join and leave. The members use several assignors and both group protocols.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ Brokers of the mock cluster also stop and start again.
 
 kfake stores each batch once, by producer id and sequence, so every record must be stored once and
 in order. The mock cluster appends every batch, so a batch whose acknowledgement was lost is stored
-twice. Its log must show that the client resent an equal batch, which a broker that checks sequences
-would have stored once and in order. A consumer must read every record of either log.
+twice. The log of the mock cluster must show that the client resent an equal batch, which a broker
+that checks sequences would have stored once and in order. On both clusters a consumer must read
+every record.
 """
 
 from __future__ import annotations
@@ -96,9 +97,9 @@ def kfake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Log:
     """Collects the stored batches of a partition, and checks their sequence numbers.
 
-    `records` are the values of all batches, `unique` those without duplicate batches, and
+    `records` are the values of all batches, `unique` are the values without duplicate batches, and
     `duplicates` is the number of duplicate batches. Raises AssertionError on a batch that is
-    neither the next one of its producer nor equal to an earlier one.
+    neither the producer's next batch nor equal to an earlier batch.
     """
 
     def __init__(self) -> None:
@@ -256,7 +257,7 @@ async def test_records_are_delivered_while_kfake_leaders_move(kfake: Path, seed:
 
 
 async def test_kfake_forgets_the_last_epoch_when_a_leader_moves(kfake: Path) -> None:
-    """kfake knows no end offset of the former epoch; Kafka does: see docs/evidence/findings.md."""
+    """Unlike Kafka, kfake forgets the former epoch's end offset: see docs/evidence/findings.md."""
     (port,) = free_ports(1)
     with running([kfake, str(port), "3"]) as cluster:
         async with kproto.Client(cluster.bootstrap, SETTINGS) as client:

@@ -44,7 +44,7 @@ def run(python: Path, peer: str, *arguments: str) -> Any:
 
 
 def expected(count: int) -> list[list[object]]:
-    """Returns the first `count` records of a topic; their values repeat every hundred records.
+    """Returns the first `count` records of a topic; the values repeat every hundred records.
 
     The command `write` of each peer script writes the same hundred records twice.
     """

@@ -1,7 +1,7 @@
 """Tests the Pulsar binding with the real `pulsar-client`: its message builder, and a broker.
 
-The environment variable `KPROTO_PULSAR` names the broker, such as `pulsar://localhost:6650`.
-Without it, tools/pulsar starts one.
+The environment variable `KPROTO_PULSAR` names the broker, such as `pulsar://localhost:6650`. If the
+variable is not set, tools/pulsar starts a broker.
 """
 
 from __future__ import annotations

@@ -56,11 +56,11 @@ _SET = 0
 def config_of(version: str) -> dict[str, str]:
     """Returns the broker config `SHORT`, changed for older releases.
 
-    Older brokers get sessions of 4 s and heartbeats every 400 ms. They have no group configs, so
-    these values apply to all their groups. A member assumes a session of nine heartbeat intervals,
-    so the interval must not be too short. A pause of a busy machine must not end a session: the
-    broker would assign the member's partitions to others before the member notices that its session
-    has ended.
+    Older brokers get sessions of 4 s and heartbeats every 400 ms. Older brokers have no group
+    configs, so these values apply to all groups. A member assumes a session of nine heartbeat
+    intervals, so the interval must not be too short. A pause of a busy machine must not end a
+    session: the broker would assign the member's partitions to other members before the member
+    notices that its session has ended.
     """
     old = {
         "group.consumer.session.timeout.ms": "4000",

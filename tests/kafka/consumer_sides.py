@@ -1,7 +1,8 @@
 """Sends requests of KIP-848 members to a real or embedded broker, and compares responses.
 
-Members generate their own ids, so both brokers get the same ids. The embedded broker uses the topic
-ids of the real one. Both matter because assignments depend on member ids and topic ids.
+Members generate their own ids, so both brokers get the same member ids. The embedded broker uses
+the topic ids of the real broker. The ids must be equal, because assignments depend on member ids
+and topic ids.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def is_uuid(member_id: str) -> bool:
 
 
 class ConsumerSide(Side):
-    """One broker, and the members of group `group_id` on it, of either protocol.
+    """One broker, and the members of its group `group_id`, which may use either protocol.
 
     `topics` maps topic names to ids. Group epochs on an old broker are lower than on a new broker
     by the constant `behind`.
@@ -274,7 +275,7 @@ class ConsumerSide(Side):
         """Returns the group's consumer configs `names`, or all, each with its config source.
 
         Omits the config that moves assignors to a separate thread, which the embedded broker lacks.
-        If the broker refuses the request, returns its error name and message.
+        If the broker refuses the request, returns the error name and the error message.
         """
         wanted = DescribeConfigsResource(
             resource_type=_GROUP,

@@ -243,7 +243,7 @@ def create_topics(side: Side, version: int) -> object:
 
 
 def delete_topics(side: Side, version: int) -> object:
-    """Deletes topics, which it creates for every request."""
+    """Creates topics, and returns the result of a request that deletes these topics."""
     make_topics(side, "to-be-gone", "until-then")
     known = ids(side)
     if version >= 6:

@@ -67,7 +67,7 @@ async def test_keyed_records_get_the_partitions_of_the_java_client(client: kprot
 
 
 async def test_refused_record_fails_alone(client: kproto.Client) -> None:
-    """KIP-467: a compacted topic refuses records without a key; the others are stored in order."""
+    """KIP-467: a compacted topic refuses records without a key and stores the others in order."""
     topic = f"compacted-{uuid.uuid4().hex}"
     await client.create_topics(kproto.NewTopic(topic, 1, 1, configs={"cleanup.policy": "compact"}))
     refused = (2, 3, 7)

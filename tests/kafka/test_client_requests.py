@@ -46,7 +46,7 @@ ONLY_FOR_SHOW: dict[type[Request[Any]], range] = {ProduceRequest: range(3)}
 async def at_every_version(
     client: kproto.Client, request: type[Request[R]]
 ) -> tuple[Any, list[int]]:
-    """Returns a connection, and the versions of `request` that both sides support.
+    """Returns a connection, and the versions of `request` that client and broker support.
 
     Skips the test if the broker lacks the API.
     """
@@ -140,7 +140,7 @@ async def test_init_producer_id(client: kproto.Client, topic: str) -> None:
 
 
 async def test_produce_list_offsets_and_fetch(client: kproto.Client, topic: str) -> None:
-    """Writes a record by every version of Produce from v3 on; reads them by every version of Fetch.
+    """Writes a record by each Produce version from v3 on; reads the records by each Fetch version.
 
     Fetch before v4 returns message sets, which 4.4.0 does not support.
     """

@@ -161,10 +161,10 @@ def create(name: str, broker: Broker) -> None:
 
 
 def run_on_both(brokers: Brokers, script: ConsumerScript) -> tuple[list[object], list[object]]:
-    """Returns the responses to the members on the real broker, and those on the embedded broker.
+    """Returns the responses of the real broker to the members, and of the embedded broker.
 
     If the real broker is of a new release, each list ends with the coordinator's records. The
-    embedded broker generates the same ids as the real one, because assignments and the order of
+    embedded broker generates the same ids as the real broker, because assignments and the order of
     records depend on the hashes of ids.
     """
     theirs, ours = brokers.sides(f"{script.__name__}-{uuid.uuid4().hex[:8]}")

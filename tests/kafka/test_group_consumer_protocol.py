@@ -91,7 +91,8 @@ async def test_static_member_rejoins_without_a_rebalance(node848: KafkaNode) -> 
 async def test_second_member_with_an_instance_id_is_refused(node848: KafkaNode) -> None:
     """The broker cannot know whether the first member with this instance id was killed.
 
-    It keeps the first member until the session expires, and until then refuses the second one.
+    The broker keeps the first member until the session expires. Until then the broker refuses the
+    second member.
     """
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)

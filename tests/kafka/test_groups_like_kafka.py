@@ -213,7 +213,7 @@ class Player:
         self.to_sync: set[str] = set()
 
     def step(self) -> None:
-        """Sends a request of a random member: usually its next request, sometimes a random one."""
+        """Sends the next request of a random member, or sometimes a random request."""
         idle = [who for who in NAMES if who not in self.pair.waiting]
         who = self.chance.choice(idle or NAMES)
         if self.pair.ours.former.get(who) and who not in INSTANCES and self.chance.random() < 0.5:

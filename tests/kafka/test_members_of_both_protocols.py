@@ -37,7 +37,8 @@ CONSUMER = GroupProtocolCase(consumer_members.Group, {})
 async def short_session(group: Any, kind: GroupProtocolCase, node: KafkaNode) -> dict[str, Any]:
     """Returns member settings with a short session timeout.
 
-    A KIP-848 group has the session timeout as a group config, so the function sets it there, too.
+    A KIP-848 group has the session timeout as a group config, so the function also sets this
+    config.
     """
     if kind is CONSUMER:
         await group.brief(node.version)
@@ -142,7 +143,7 @@ async def test_slow_member_leaves_and_rejoins_on_its_next_poll(
 async def test_revocation_waits_for_records_in_flight(
     node848: KafkaNode, kind: GroupProtocolCase
 ) -> None:
-    """A revocation may outlast the session, because heartbeats continue meanwhile."""
+    """A revocation may outlast the session timeout, because heartbeats continue during it."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         settings = await short_session(group, kind, node848)

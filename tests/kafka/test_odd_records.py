@@ -102,7 +102,7 @@ def test_offsets_outside_of_a_batch_are_stored_only_without_compression(
 
 
 async def read_all(bootstrap: str, topic: str) -> tuple[list[Record], list[UnreadableRecordError]]:
-    """Returns all records of a topic and the errors of the unreadable ones, in order."""
+    """Returns all records of a topic, and the errors of unreadable records, in order."""
     records: list[Record] = []
     errors: list[UnreadableRecordError] = []
     async with Client(bootstrap) as client, client.consumer(topic, stop_at_end=True) as consumer:

@@ -1,6 +1,7 @@
 """Tests a client pinned to an old release's versions, on real brokers that support them.
 
-3.9.2 still answers the requests of 0.8.2; 4.4.0 answers those of about 2.1 and later.
+Kafka 3.9.2 still answers the requests of 0.8.2 clients. Kafka 4.4.0 answers the requests of clients
+from about 2.1 on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that read_committed consumers of other clients read the same records as kproto's.
+"""Tests that read_committed consumers of kproto and other clients read the same records.
 
 Random transactional producers and a producer without transactions write to one log. Some
 transactions are committed, some aborted, and the last ones stay open.

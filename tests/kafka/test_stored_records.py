@@ -1,6 +1,6 @@
 """Tests internal records of real brokers: offsets, transactions, metadata, control records.
 
-All tests of a version use one node, whose log folder they can read.
+All tests of a version use one node, whose log folder the tests can read.
 """
 
 from __future__ import annotations

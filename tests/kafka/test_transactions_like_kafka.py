@@ -101,7 +101,7 @@ class Player:
         self._sequences: dict[tuple[tuple[int, int], int], int] = {}
 
     def play(self, step: Step) -> object:
-        """Returns the response to a step; None if the producer has no id yet."""
+        """Returns the response to a step; None if the producer has no producer id yet."""
         side, name, its_id = self.side, step.name, step.transactional_id
         if step.operation == "init":
             return side.init(name, its_id, 1 if step.is_odd else 4)

@@ -1,4 +1,4 @@
-"""Tests a million mutated encodings: Kafka and kproto must accept the same ones.
+"""Tests a million mutated encodings: Kafka and kproto must accept the same encodings.
 
 docs/evidence/hostile-bytes.md describes the exceptions.
 """
@@ -128,7 +128,7 @@ def test_tag_of_a_later_version_is_classified(
 def test_disagreement_is_detected(
     judges: dict[str, KafkaJavaProgram], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test changes kproto's decoder, and the comparison must notice it."""
+    """The test changes kproto's decoder, and the comparison must notice this change."""
     (pair,) = [p for p in pairs("4.4.0") if (p.name, p.version) == ("HeartbeatRequest", 4)]
     message = pair.form.message
     sound = message().encode(4)

@@ -1,4 +1,4 @@
-"""Tests the oldest supported PySpark on the oldest Python, and the newest on the newest.
+"""Tests the oldest supported PySpark on the oldest Python, and the newest on the newest Python.
 
 `make spark-ends` runs only this module.
 """

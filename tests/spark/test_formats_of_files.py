@@ -1,4 +1,4 @@
-"""Tests output formats other than Parquet: the job finds events of earlier increments in them."""
+"""Tests output formats other than Parquet: the job finds the events of earlier increments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a batch read equals that of Spark's JVM connector, on real brokers."""
+"""Tests that a batch read returns the same rows as Spark's JVM connector, on real brokers."""
 
 from __future__ import annotations
 

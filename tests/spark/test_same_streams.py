@@ -1,4 +1,4 @@
-"""Tests that a stream equals that of Spark's JVM connector: batches, rows, checkpoints."""
+"""Tests that streams have the batches, rows and checkpoints of Spark's JVM connector."""
 
 from __future__ import annotations
 

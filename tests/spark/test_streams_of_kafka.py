@@ -103,7 +103,7 @@ def test_truncated_log_is_data_loss(
 
 
 async def recreate(topics: Topics, topic: str) -> None:
-    """Deletes a topic, and creates it again as soon as the broker accepts that."""
+    """Deletes a topic, and creates it again as soon as the broker accepts the creation."""
     async with Client(topics.bootstrap) as client:
         await client.delete_topics(topic)
         while True:

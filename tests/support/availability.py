@@ -33,7 +33,7 @@ LONGEST_REASON = 300
 
 
 def not_available(part: str, reason: object, install: str = "") -> NoReturn:
-    """Skips the test as `skip_untested` does; in CI fails it."""
+    """In CI fails the test; elsewhere skips the test as `skip_untested` does."""
     if os.environ.get("CI", "").lower() in {"true", "1", "yes"}:
         pytest.fail(_message(part, reason, install), pytrace=False)
     skip_untested(part, reason, install)
@@ -89,7 +89,7 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def missing_lines(reasons: Iterable[str]) -> list[str]:
-    """Returns one line per reason: the number of skipped tests, what they test, what to install.
+    """Returns a line per reason: number of skipped tests, untested feature, software to install.
 
     Omits reasons that are not from `skip_untested`.
     """

@@ -25,7 +25,7 @@ SPARK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def spark_environment() -> None:
     """Sets the variables by which Spark finds Java, Python and this checkout's packages.
 
-    Every test marked `spark` uses it, before any other fixture of the session.
+    Every test marked `spark` uses this fixture before any other fixture of the session.
     """
     try:
         home = java_home()

@@ -14,7 +14,7 @@ FEWEST = 5
 
 
 def examples(number: int) -> int:
-    """Returns `number`, or a proportional part of it if the profile is a quick one.
+    """Returns `number`, or a proportionally lower number if the Hypothesis profile is quick.
 
     A test that sets `max_examples` itself ignores the profile. Tests that pass this number draw
     fewer examples in a quick run, and exactly `number` in CI and in every longer run.

@@ -23,7 +23,7 @@ def built(what: str, folder: Path, into: Path) -> Path:
 def built_tests(what: str, folder: Path, package: str, into: Path) -> Path:
     """Builds the tests of a package that the module in `folder` requires; returns the program.
 
-    Skips the test, or in CI fails it, as `built` does.
+    If the build fails, skips the test, or in CI fails the test.
     """
     return _build(what, folder, into / f"{folder.name}.test", "test", "-c", package)
 

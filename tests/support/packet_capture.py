@@ -31,8 +31,8 @@ PROGRAMS = ("tcpdump", "/usr/sbin/tcpdump")
 class Captured:
     """The result of a capture: why it is missing, or how many packets the kernel dropped.
 
-    `install` names what to install for a capture. `last` is the client id of the last request that
-    the capture contains: this request ended the capture.
+    `install` names the software to install for a capture. `last` is the client id of the last
+    request that the capture contains: this request ended the capture.
     """
 
     file: Path

@@ -23,7 +23,7 @@ TIMEOUT_S = 60
 
 
 class RunningProxy:
-    """A proxy process that rewrites and records, and its output, one JSON object per line."""
+    """A proxy process that rewrites and records; its output has one JSON object per line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

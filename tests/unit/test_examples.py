@@ -44,8 +44,8 @@ async def example(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Runs the example `name`, or the program `text` in its place, and kills it if it does not end.
 
-    By default it runs as a user runs it. In development mode (`dev`) asyncio also reports slow
-    steps.
+    By default the program runs as a user runs it. In development mode (`dev`) asyncio also reports
+    slow steps.
     """
     program = ("-c", text) if text else (str(ROOT / "examples" / name),)
     process = await asyncio.create_subprocess_exec(

@@ -178,7 +178,10 @@ def test_every_public_class_of_data_is_tested() -> None:
 
 
 def by_state(value: Any) -> Any:
-    """Returns what a copy must equal: the value, or its parts if it is equal only to itself."""
+    """Returns the value, or the value's parts if the value is equal only to itself.
+
+    A copy must have the same result.
+    """
     if isinstance(value, LazyEvent):
         return value.record(), value.id, value.mode
     if isinstance(value, Node):

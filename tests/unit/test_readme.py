@@ -157,7 +157,7 @@ async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs the README's block of secured clients; tests of TLS and SASL check how they behave."""
+    """Runs the README's block of secured clients; tests of TLS and SASL check such clients."""
     monkeypatch.chdir(tmp_path)
     properties = "bootstrap.servers=b:9093\nsecurity.protocol=SSL\n"
     Path("client.properties").write_text(properties, encoding="ascii")

@@ -1,8 +1,8 @@
 """Runs the walk of confluent-kafka (librdkafka): `BOOTSTRAP NAME [modern]`.
 
 A walk is a scripted scenario that calls most APIs. The topic and the group are called NAME; with
-`modern`, the walk uses KIP-848 groups, too. Prints one line of JSON: how many records it read with
-read_committed, and how many with read_uncommitted.
+`modern`, the walk uses KIP-848 groups, too. Prints one line of JSON: how many records the client
+read with read_committed, and how many with read_uncommitted.
 """
 
 from __future__ import annotations

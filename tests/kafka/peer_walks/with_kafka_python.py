@@ -71,8 +71,8 @@ def read(consumer: KafkaConsumer, least: int) -> int:
 
     Raises TimeoutError after `WAIT_S` seconds. Each poll takes all the time left: kafka-python 3.0
     rejoins the group if it learns of partitions after its first assignment, and if a poll ends
-    during this rejoin, later polls neither complete the rejoin nor send heartbeats. Then nothing is
-    read, and the broker removes the member when the session expires.
+    during this rejoin, later polls neither complete the rejoin nor send heartbeats. In this case
+    kafka-python reads nothing, and the broker removes the member when the session expires.
     """
     count, until = 0, time.monotonic() + WAIT_S
     while (left := until - time.monotonic()) > 0:

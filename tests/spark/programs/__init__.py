@@ -1,4 +1,4 @@
-"""Programs for other environments than that of the tests: the JVM connector, other PySparks.
+"""Contains programs for environments with the JVM connector or with another PySpark.
 
 A program is a module with `run(spark, task)`. Task and result are plain data in JSON. No module in
 this package imports pytest, which those environments lack. Some modules are also run as scripts, so

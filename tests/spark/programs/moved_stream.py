@@ -15,8 +15,8 @@ from tests.spark.programs.on_a_cluster import run_to_end
 def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
     """Runs the query with the data source `engine`; returns all rows and the batches' end offsets.
 
-    The rows include those of earlier runs. By default, the query reads the records that are
-    available now. With `distinct`, it drops rows whose value an earlier row had.
+    The rows include the rows of earlier runs. By default, the query reads the records that are
+    available now. With `distinct`, the query drops a row if an earlier row has the same value.
     """
     from kproto_pipeline import register
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> list[Any]:
-    """Returns key, value, headers, partition and offset of each row, by partition and offset.
+    """Returns key, value, headers, partition and offset of each row, in partition and offset order.
 
     Keys and values are in Base64, header values in hex; each may be None.
     """

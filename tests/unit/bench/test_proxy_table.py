@@ -1,4 +1,4 @@
-"""Tests the table of the proxy benchmark: medians without the proxy, ratios with it."""
+"""Tests the table of the proxy benchmark: medians without the proxy, ratios with the proxy."""
 
 from __future__ import annotations
 

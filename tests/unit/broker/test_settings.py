@@ -1,4 +1,4 @@
-"""Tests broker settings: valid ones, and the errors of invalid ones."""
+"""Tests valid broker settings, and the errors of invalid broker settings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tests clients that read no responses, send nothing, or disconnect during a request.
 
-The broker must need little memory for them, and must close idle connections.
+The broker must need little memory for such clients, and must close idle connections.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def test_announced_frame_sizes_take_no_memory() -> None:
 
 @pytest.mark.slow
 async def test_small_requests_with_large_responses_wait_for_their_client() -> None:
-    """Several responses fit into one write; in total they have 35 MB."""
+    """Several responses fit into one write; all responses together have 35 MB."""
     async with Broker(BrokerSettings(max_unsent_bytes=100_000)) as broker:
         for number in range(400):
             broker.create_topic(f"topic-{number}")

@@ -1,4 +1,4 @@
-"""Limits each async client test to two minutes, and fails it if it leaves a task running.
+"""Limits each async client test to two minutes, and fails a test that leaves a task running.
 
 All client tests use `steady_time`.
 """

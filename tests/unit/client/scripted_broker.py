@@ -1,9 +1,9 @@
 """Provides a broker with scripted answers, over real sockets.
 
-It uses `ServerConnection`, handles one request of a connection at a time as brokers do, and records
-the requests in `asked`. By default it offers every API and leads every partition of its topics. A
-test sets `answers[SomeRequest]` to a function from the received request to a response, to raw
-bytes, to `HANG_UP` or to None for no answer; the function may be async.
+The broker uses `ServerConnection`, handles one request of a connection at a time as brokers do, and
+keeps the requests in `asked`. By default the broker offers every API and leads every partition of
+its topics. A test sets `answers[SomeRequest]` to a function from the received request to a
+response, to raw bytes, to `HANG_UP` or to None for no answer; the function may be async.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def api_versions() -> ApiVersionsResponse:
 
 
 def produced(asked: ReceivedRequest, error_code: int = 0, base_offset: int = 0) -> ProduceResponse:
-    """Returns a Produce response in which every partition has this error code, 0 for none."""
+    """Returns a Produce response in which every partition has this error code; 0 is no error."""
     request = asked.message
     assert isinstance(request, ProduceRequest)
     return ProduceResponse(
@@ -212,7 +212,7 @@ def produced(asked: ReceivedRequest, error_code: int = 0, base_offset: int = 0) 
 
 
 class Stored:
-    """Records the batches that a broker receives, and assigns their offsets."""
+    """Stores the batches that a broker receives, and assigns their offsets."""
 
     def __init__(self, broker: ScriptedBroker) -> None:
         self.batches: list[tuple[str, int, RecordBatch]] = []

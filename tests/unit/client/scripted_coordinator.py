@@ -1,7 +1,7 @@
 """Provides the coordinator of one group's offsets, at a scripted broker.
 
-It answers FindCoordinator, OffsetCommit and OffsetFetch. A test reads and sets `offsets`, makes
-commits fail or wait, and makes fetches of offsets fail.
+The coordinator answers FindCoordinator, OffsetCommit and OffsetFetch. A test reads and sets
+`offsets`, makes commits fail or wait, and makes fetches of offsets fail.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Provides a scripted broker with TLS and SASL; it uses the server exchanges of kproto.protocol.
 
-Like Kafka, it answers only ApiVersions before authentication. It answers a failed authentication
-with error 58 and then closes the connection. `lifetime_ms` limits sessions (KIP-368).
+Like Kafka, the broker answers only ApiVersions before authentication. It answers a failed
+authentication with error 58 and then closes the connection. `lifetime_ms` limits sessions
+(KIP-368).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that a client closes its producers and consumers, and loses none of their records."""
+"""Tests that a client closes its producers and consumers, and loses no records."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ async def test_closing_the_client_commits_and_leaves_the_group() -> None:
 
 
 async def test_producers_send_before_consumers_commit() -> None:
-    """Otherwise an offset could be committed while the records made from it are not stored."""
+    """Otherwise an offset could be committed before the records made from its record are stored."""
     order: list[str] = []
     async with Broker() as broker:
         for topic in ("in", "out"):
@@ -304,7 +304,7 @@ async def test_cancelled_close_of_a_producer_does_not_disturb_a_close_of_another
 
 
 async def test_close_of_a_producer_ends_a_longer_close_of_another_task() -> None:
-    """Both calls end when the timeout of the second one is over."""
+    """Both calls of close end when the timeout of the second call is over."""
     async with Broker() as broker:
         broker.create_topic("t")
         async with kproto.Client(broker.bootstrap) as client:

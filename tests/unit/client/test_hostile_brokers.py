@@ -1,7 +1,7 @@
-"""Replaces each response of a session by a hostile one.
+"""Replaces each response of a session by a hostile response.
 
-The client retries or raises one error, and never hangs. Its memory use is limited by the bytes
-received, whatever lengths the responses claim.
+The client retries or raises one error, and never hangs. The client's memory use is limited by the
+bytes received, whatever lengths the responses claim.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ async def test_honest_session_has_no_errors(broker: Broker) -> None:
 async def test_session_survives_a_permanently_hostile_broker(
     broker: Broker, attack: Attack
 ) -> None:
-    """The third response and all later ones are hostile.
+    """The third response and all later responses are hostile.
 
     Usually the third response is a Metadata response.
     """

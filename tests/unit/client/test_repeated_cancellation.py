@@ -1,4 +1,4 @@
-"""Cancels blocks of producers and consumers once and repeatedly; both must end alike.
+"""Cancels blocks of producers and consumers once or repeatedly, which must have equal results.
 
 A cancel scope of anyio cancels its tasks again in each iteration of the event loop until they end.
 FastAPI and Starlette end their tasks in this way.
@@ -203,7 +203,7 @@ async def test_cancelled_run_sends_dead_letters(kind: str) -> None:
 
 @every_kind
 async def test_callback_that_does_not_return_is_cancelled(kind: str) -> None:
-    """After `error_flush_ms` and `cancelled_close_ms`, it is cancelled and the member leaves."""
+    """The callback may take `error_flush_ms` + `cancelled_close_ms`; then the member leaves."""
     ready = asyncio.Event()
     cancelled: list[list[TopicPartition]] = []
     settings = replace(SETTINGS, error_flush_ms=20, cancelled_close_ms=30)
@@ -406,7 +406,7 @@ async def until_closed(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("first", [1, 2, 5])
 async def test_cancellation_later_than_the_next_iterations_is_a_second_one(first: int) -> None:
-    """The later cancellation ends the drain of `run` at once, after any number of `first` ones."""
+    """After `first` cancellations in a row, the later cancellation ends the drain at once."""
     async with orders(9) as it:
         ready = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Tests settings and bootstrap addresses: valid values, and the errors of invalid ones."""
+"""Tests settings and bootstrap addresses: valid values, and the errors of invalid values."""
 
 from __future__ import annotations
 

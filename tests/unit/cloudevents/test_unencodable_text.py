@@ -1,6 +1,6 @@
 """Tests text that cannot be encoded, wherever an event may have it.
 
-A use of the event that needs bytes of the text raises CloudEventError, or writes an escape in JSON.
+If a use of the event needs the text as bytes, it raises CloudEventError; JSON may write an escape.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def wire(found: FieldSpec) -> tuple[str, str]:
 
 
 def write_jar(path: Path, entries: Mapping[str, str | bytes], version: str | None = None) -> Path:
-    """Writes a jar with these entries; `version` adds the file that names Kafka's version."""
+    """Writes a jar with these entries; `version` adds a file that contains Kafka's version."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as jar:
         if version is not None:
             jar.writestr("kafka/kafka-version.properties", f"commitId=0\nversion={version}\n")

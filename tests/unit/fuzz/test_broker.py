@@ -194,7 +194,7 @@ def after_json(finding: BrokerFinding) -> object:
 class Restarted(Bad):
     """A broker that stops at a frame with an api key above 99.
 
-    It starts again when a client fails to connect.
+    The broker starts again when a client fails to connect.
     """
 
     def __init__(self, fault: str) -> None:

@@ -1,4 +1,4 @@
-"""Tests `kproto vectors`: the lines of tests/vectors, and those of another package."""
+"""Tests `kproto vectors`: the lines of tests/vectors, and the lines for another package."""
 
 from __future__ import annotations
 

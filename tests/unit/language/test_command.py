@@ -1,6 +1,6 @@
 """Tests the language check as a command: it prints findings and exits with 1.
 
-It skips files that other programs generate.
+The check skips files that other programs generate.
 """
 
 from __future__ import annotations

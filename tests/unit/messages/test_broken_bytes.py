@@ -1,7 +1,7 @@
 """Tests broken bytes of every message: `decode` and `explain_decode` refuse the same bytes.
 
-`decode` only detects an error; `explain_decode` finds its position and reason. If they disagreed,
-an error would lack its position, or invalid bytes would be accepted.
+`decode` only detects an error; `explain_decode` finds the error's position and reason. If the two
+functions disagreed, an error would lack its position, or invalid bytes would be accepted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def decoded(cls: type[Message], version: int, data: bytes) -> Message | None:
 
 
 def truncations(data: bytes, source: random.Random) -> Iterator[bytes]:
-    """Yields prefixes of the data: all if it is short, else a sample and all near both ends."""
+    """Yields all prefixes of short data; of long data, a sample and the prefixes near both ends."""
     cuts = set(range(len(data)))
     if len(data) > 32:
         cuts = {*range(8), *range(len(data) - 8, len(data)), *source.sample(range(len(data)), 8)}

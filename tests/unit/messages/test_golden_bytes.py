@@ -1,8 +1,8 @@
 """Tests bytes that the classes of kafka-clients 4.4.0 and two more jars have written.
 
 The other jars are kafka-metadata and kafka-group-coordinator. Kafka's own Java class wrote each
-entry from the values listed with it, and unknown tagged fields with RawTaggedField; kproto wrote no
-entry.
+entry from the values listed with the entry, and unknown tagged fields with RawTaggedField; kproto
+wrote no entry.
 """
 
 from __future__ import annotations

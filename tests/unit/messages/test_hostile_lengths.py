@@ -1,4 +1,4 @@
-"""Tests false lengths, counts and tags: they are refused at once, without an allocation."""
+"""Tests that false lengths, counts and tags are refused at once, without an allocation."""
 
 from __future__ import annotations
 

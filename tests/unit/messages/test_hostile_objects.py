@@ -1,4 +1,4 @@
-"""Tests encoding hostile objects: it yields bytes, or an EncodeError that names the field.
+"""Tests that encoding hostile objects yields bytes, or an EncodeError that names the field.
 
 Only a MemoryError is raised unchanged.
 """

@@ -1,7 +1,7 @@
 """Tests that every version of every message round-trips through bytes and through JSON.
 
 The instances must use every feature of the version's layout. The test collects the features of the
-layout and those of the instances separately, and compares them.
+layout and the features of the instances separately, and compares them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tests that the wheel has every file of kproto's packages.
 
-It must have no file that conflicts with another package in site-packages.
+The wheel must have no file that conflicts with another package in site-packages.
 """
 
 from __future__ import annotations

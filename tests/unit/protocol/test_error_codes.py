@@ -1,4 +1,4 @@
-"""Tests the table of error codes: it equals the newest release's; unknown codes have names."""
+"""Tests that the table of error codes equals the newest release's, and names of unknown codes."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_controlled_shutdown_v0_has_no_client_id() -> None:
 
 @pytest.mark.parametrize(("key", "version"), [(3, 14), (18, 6), (18, -1), (999, 0), (-1, 3)])
 def test_header_of_an_unknown_api_key_is_read(key: int, version: int) -> None:
-    """So a broker can answer an unknown version of ApiVersions with its own versions (KIP-511)."""
+    """A broker answers an unknown version of ApiVersions with its own versions (KIP-511)."""
     data = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
     parsed = headers.parse_request_header(data + b"\x00\x00\x00\x09\x00\x03new\x00body")
     assert parsed[:4] == (key, version, 9, "new")

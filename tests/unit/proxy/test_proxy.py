@@ -164,7 +164,7 @@ PASSED = {
 async def test_any_bytes_pass_as_they_are_and_ends_one_side_at_a_time(
     name: str, rewrite: bool
 ) -> None:
-    """The target sends all bytes back, which are no valid responses; the proxy passes them on."""
+    """The target returns all bytes, which are no valid responses; the proxy passes them on."""
     told, sent = Told(), PASSED[name] * 3
     settings = ProxySettings(rewrite=rewrite)
     async with target(echo) as address, told.proxy(address, settings) as proxy:

@@ -1,4 +1,4 @@
-"""Tests any JSON in any field of any message: it is read, or a DecodeError names the field."""
+"""Tests any JSON in any field of any message: the message is read, or an error names the field."""
 
 from __future__ import annotations
 

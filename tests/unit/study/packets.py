@@ -145,7 +145,7 @@ def _block(kind: int, body: bytes, order: str) -> bytes:
 
 
 def _two_interfaces(segments: Iterable[TcpSegment], link: Link) -> bytes:
-    """Returns a big-endian pcapng file in nanoseconds; its second interface has the packets."""
+    """Returns a big-endian pcapng file with nanosecond timestamps; interface 2 has the packets."""
     out = _block(0x0A0D0D0A, struct.pack(">IHHq", 0x1A2B3C4D, 1, 0, -1), ">")
     out += _block(1, struct.pack(">HHI", 147, 0, 0), ">")
     out += _block(1, struct.pack(">HHIHHBxxxHH", link.number, 0, 0, 9, 1, 9, 0, 0), ">")

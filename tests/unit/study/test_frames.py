@@ -1,4 +1,4 @@
-"""Tests annotated trees of frames as a client and a broker send them, and of partial frames."""
+"""Tests annotated trees of the frames that a client and a broker send, and of partial frames."""
 
 from __future__ import annotations
 

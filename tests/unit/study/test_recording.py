@@ -1,4 +1,4 @@
-"""Tests that a recording reads back as written, also if it is cut off."""
+"""Tests that a recording is read as it was written, even if the recording is cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that no output or recording has a secret; frames keep their structure without it."""
+"""Tests that no output or recording has a secret; redacted frames keep their structure."""
 
 from __future__ import annotations
 

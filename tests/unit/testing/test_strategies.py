@@ -451,7 +451,7 @@ def test_other_objects_than_struct_classes_are_refused(wrong: Any, named: str) -
 
 @pytest.mark.parametrize("function", [encodable, messages, structs])
 def test_any_name_may_be_that_of_a_field(function: Callable[..., object]) -> None:
-    """A field of your own message may have the name of a parameter, such as `message`."""
+    """A field of a user's message may have the name of a parameter, such as `message`."""
     *others, fields = inspect.signature(function).parameters.values()
     assert fields.kind is inspect.Parameter.VAR_KEYWORD
     assert {each.kind for each in others} == {inspect.Parameter.POSITIONAL_ONLY}

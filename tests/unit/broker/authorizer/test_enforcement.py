@@ -1,4 +1,4 @@
-"""Tests each operation in each version of its API: denied without an ACL, allowed with one."""
+"""Tests each operation in each version of its API: denied without an ACL, allowed by an ACL."""
 
 from __future__ import annotations
 
@@ -72,9 +72,10 @@ def shown(scene: Scene, version: int, acls: list[Acl]) -> str:
 
 
 def marks_of(version: int, versions: Sequence[int]) -> list[pytest.MarkDecorator]:
-    """Returns the marks of a version: `make quick` runs the newest, `make test` also the oldest.
+    """Returns the marks of a version, which select the test runs with this version.
 
-    `make exhaustive` runs the others.
+    `make quick` tests the newest version. `make test` tests the newest and the oldest version.
+    `make exhaustive` tests the versions between them.
     """
     if version == versions[-1]:
         return []

@@ -161,7 +161,7 @@ class Play:
         return self.group.leave(leaving, self.now)
 
     def stable(self, *members: str, **overrides: Any) -> None:
-        """Adds `members`, and makes the group stable; its first member leads.
+        """Adds `members`, and makes the group stable; the first of `members` leads.
 
         The assignment of each member is its member id.
         """

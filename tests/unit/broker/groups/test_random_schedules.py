@@ -4,7 +4,7 @@ Members join, sync, send heartbeats, leave and restart at random times. Coordina
 writes sometimes fail.
 
 Some schedules run on two groups. The first group handles its deadlines every millisecond, the
-second group only after larger steps. Both must return the same responses and store the same
+second group only after larger steps. Both groups must return the same responses and store the same
 records.
 """
 
@@ -108,7 +108,7 @@ class Invariants:
         self.waiting = pending
 
     def joined(self, answer: JoinResult) -> None:
-        """Checks that a generation has one protocol, and that only its leader gets the members."""
+        """Checks that a generation has one protocol, and that only the leader gets the members."""
         if answer.error == WRITE_FAILED:
             assert (answer.member_id, answer.members) == ("", ())
             return

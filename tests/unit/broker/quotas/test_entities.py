@@ -21,7 +21,7 @@ KEY = "producer_byte_rate"
 
 
 def entity(**parts: str | None) -> Entity:
-    """Returns the quota entity of a user, a client, both, or an IP; None is the default."""
+    """Returns the quota entity of a user, a client, both, or an IP; None is the default entity."""
     names = {"user": "user", "client": "client-id", "ip": "ip"}
     return tuple(sorted((names[kind], name) for kind, name in parts.items()))
 

@@ -267,8 +267,8 @@ class Schedule:
     def zombie(self, its: Id) -> None:
         """Lets a fenced producer send any request: nothing succeeds.
 
-        InitProducerId is left out while a transaction is open: as in Kafka, the coordinator aborts
-        it before it compares the epochs.
+        Sends no InitProducerId while a transaction is open: as in Kafka, the coordinator would
+        abort the transaction before it compares the epochs.
         """
         if not its.fenced:
             return

@@ -63,7 +63,7 @@ def name_of(code: int) -> str:
 class Play:
     """A cluster of three nodes with topic t of two partitions, and topic s with one replica each.
 
-    The replica of s-0 is node 1, that of s-1 node 2, and that of s-2 node 3.
+    The replicas of s-0, s-1 and s-2 are the nodes 1, 2 and 3.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -121,7 +121,7 @@ class Play:
     # Responses to clients
 
     def described(self, transactional_id: str = "tx") -> tuple[str, set[tuple[str, int]]]:
-        """Returns the state of an id, or the name of the error, and its partitions."""
+        """Returns the state of a transactional id, or an error name, and the id's partitions."""
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         (found,) = self.send(request, 0, self.find(transactional_id)).transaction_states
         if found.error_code:
@@ -231,7 +231,7 @@ class Producer:
         self.producer_id, self.epoch = producer_id, epoch
 
     def init(self, *, timeout_ms: int = 60_000, continues: bool = False) -> str:
-        """Sends InitProducerId; if `continues`, it contains the current producer id and epoch."""
+        """Sends InitProducerId; if `continues`, with the current producer id and epoch."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms
         )

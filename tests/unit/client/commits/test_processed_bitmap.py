@@ -1,6 +1,6 @@
 """Tests the offsets in commit metadata that are processed beyond the committed offset.
 
-Tests that they are encoded and restored, and that unusable metadata is ignored.
+Tests that these offsets are encoded and restored, and that unusable metadata is ignored.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_default_size_holds_24000_offsets_of_any_pattern() -> None:
 def test_offsets_that_other_members_processed_stay_processed(
     base: int, holes: set[int], behind: int, before: set[int]
 ) -> None:
-    """Merges an earlier bitmap with the member's own.
+    """Merges an earlier bitmap with the member's own bitmap.
 
     The earlier bitmap adds only offsets after the end of the member's bitmap: the member itself
     knows which offsets up to this end are processed.

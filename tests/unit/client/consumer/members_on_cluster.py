@@ -85,7 +85,8 @@ _owner_name: ContextVar[str] = ContextVar("whose", default="")
 def protocol_of(assignor: str) -> dict[str, Any]:
     """Returns the settings of a member with this assignor.
 
-    "uniform" is an assignor of the broker (consumer protocol, KIP-848); the others are classic.
+    "uniform" is an assignor of the broker (consumer protocol, KIP-848). The other assignors belong
+    to the classic protocol.
     """
     if assignor == "uniform":
         return {"group_protocol": "consumer", "server_assignor": assignor}
@@ -166,7 +167,7 @@ class Ledger:
     def partitions_released(
         self, name: str, partitions: Collection[TopicPartition] | None = None
     ) -> None:
-        """Removes `name` as the owner of these partitions; with None, of all partitions."""
+        """Removes `name` as the owner of `partitions`; None stands for all partitions."""
         released = range(PARTITIONS) if partitions is None else [each for _, each in partitions]
         for partition in released:
             if self._owners.get(partition) == name:
@@ -227,8 +228,8 @@ class Stage:
     def consumer(self, client: kproto.Client, name: str, **given: Any) -> GroupConsumer:
         """Returns a member that reports its assignment to the ledger.
 
-        `given` are consumer settings. An `on_assigned` among them runs after the ledger has
-        recorded the partitions, and an `on_revoked` before the ledger releases them.
+        `given` are consumer settings. A given `on_assigned` runs after the ledger has recorded the
+        partitions. A given `on_revoked` runs before the ledger releases the partitions.
         """
         on_assigned_too = given.pop("on_assigned", None)
         on_revoked_too = given.pop("on_revoked", None)

@@ -59,7 +59,7 @@ async def test_batch_beyond_the_decompression_bound_raises_after_the_good_ones()
 async def test_corrupt_batch_is_located_and_logged_once(
     good: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first batch is found broken in the response, a later one by the poll that decodes it."""
+    """The fetch finds a broken first batch; the poll that decodes a later batch finds its fault."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         if good:

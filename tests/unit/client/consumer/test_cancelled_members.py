@@ -1,9 +1,9 @@
 """Cancels each coroutine of a consumer on the embedded cluster at each point where it waits.
 
-Each coroutine is cancelled while the consumer is the only member; those of a group member are also
-cancelled during rebalances. If the consumer was not closed, it continues reading. A new member then
-reads each record that is not committed. No member commits a record that is not processed, and no
-partition has two owners.
+Each coroutine is cancelled while the consumer is the only member. Coroutines of a group member are
+also cancelled during rebalances. If the consumer was not closed, it continues reading. A new member
+then reads each record that is not committed. No member commits a record that is not processed, and
+no partition has two owners.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ BY_LISTS = ("record_lists", "values", "raw_batches")
 def suits_assignors_of_the_broker(row: str, beside: str) -> bool:
     """Returns True if the test of `row` and the event `beside` also runs with a broker's assignor.
 
-    Such an assignor revokes only partitions that move. So if another member joins, a row of
+    A broker's assignor revokes only partitions that move. So if another member joins, a row of
     `BY_LISTS` would wait forever for its third list.
     """
     if row not in ROWS or row == "rebalancing":  # the broker rebalances by itself
@@ -188,8 +188,8 @@ def cases() -> Iterator[Any]:
 
     Further cases combine each row with each event of `BESIDE`. Rows of `MANUAL_ROWS` have no group,
     so they skip events of another member. These cases alternate between the assignors, and between
-    the first two entries of `WHEN`. Some of them are exhaustive tests, the others thorough tests.
-    Rows of `LONG` have more cases, in which another member joins.
+    the first two entries of `WHEN`. Some of these cases are exhaustive tests, the other cases are
+    thorough tests. Rows of `LONG` have more cases, in which another member joins.
     """
     for at, row in enumerate(ROWS | MANUAL_ROWS):
         for number, beside in enumerate(BESIDE):

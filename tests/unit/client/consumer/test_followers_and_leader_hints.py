@@ -32,7 +32,7 @@ Answer = Callable[[ReceivedRequest], Any]
 
 
 class TwoBrokers:
-    """Nodes 0 and 1, with one log; both report `leader` and `epoch` in Metadata.
+    """Nodes 0 and 1, with one log; both nodes report `leader` and `epoch` in Metadata.
 
     `fetched_from` lists the node of each fetch. `faults` has for each node the errors or hints of
     its next fetches. If `prefers` is set, the leader names node 1 as the preferred replica to each

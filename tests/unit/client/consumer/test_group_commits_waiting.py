@@ -222,7 +222,7 @@ async def test_cancelled_close_repeats_an_interrupted_callback_and_commit() -> N
 async def test_cancelled_close_does_not_disturb_a_close_of_another_task(
     how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The second close waits for the first one; its cancellation does not cancel the first one."""
+    """The second close waits for the first close, and is cancelled; the first close continues."""
     async with group(TEN) as it:
         consumer = await it.consumer().__aenter__()
         it.client._parts.add_consumer(consumer)

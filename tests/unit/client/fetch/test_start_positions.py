@@ -60,7 +60,7 @@ async def test_consumer_with_old_metadata_reads_the_recreated_topic(
 
 
 async def test_stop_at_end_uses_the_end_of_the_recreated_topic(broker: Broker) -> None:
-    """The old log was longer: with its end offset the consumer would wait forever."""
+    """The old log was longer: with the old end offset, the consumer would wait forever."""
     broker.create_topic("t", partitions=1)
     await write(broker, "t", *[b"old"] * 5)
     async with (

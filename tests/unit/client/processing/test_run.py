@@ -39,7 +39,7 @@ async def test_processed_records_are_committed_in_time_although_handlers_become_
 ) -> None:
     """Fast handlers process many records between two commit checks.
 
-    When they become slow, the next check must not be late.
+    When the handlers become slow, the next commit check must not be late.
     """
     slow, more = 3_000, 3
     async with orders(4_000) as it, it.consumer(auto_commit_interval_ms=10**8) as consumer:

@@ -59,7 +59,7 @@ async def test_new_leader_gets_the_batch_at_once(known: bool) -> None:
 
 @pytest.mark.parametrize("epoch", [0, -1])
 async def test_outdated_hint_is_ignored(epoch: int) -> None:
-    """The hint's leader epoch is not newer than that of the metadata.
+    """The hint's leader epoch is not newer than the leader epoch in metadata.
 
     The client refreshes metadata after a backoff.
     """

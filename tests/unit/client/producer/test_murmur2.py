@@ -1,4 +1,4 @@
-"""Compares the hashes of many keys at once with those of single keys, which equal Java's."""
+"""Compares hashes of many keys at once with hashes of single keys, which equal Java's hashes."""
 
 from __future__ import annotations
 

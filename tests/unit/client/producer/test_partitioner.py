@@ -43,7 +43,7 @@ def test_murmur2_equals_java(key: bytes) -> None:
 
 
 def test_murmur2_of_ten_thousand_keys_equals_java() -> None:
-    """Compares one sum of the hashes of `key-0` to `key-9999` with that of Java.
+    """Compares one sum of the hashes of `key-0` to `key-9999` with Java's sum.
 
     For each hash: sum = sum * 31 + hash, as a Java long.
     """

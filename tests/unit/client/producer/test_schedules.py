@@ -1,7 +1,7 @@
 """Tests the producer with random schedules against a model of a partition leader (KIP-98).
 
 Each acknowledged record is stored in order, whichever messages are lost or refused. With
-idempotence it is stored once.
+idempotence, each acknowledged record is stored once.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ SEPARATORS = [(",", ":"), (", ", ": "), (",\n", ":"), (" , ", " : ")]
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     """Draws an event as a JSON object.
 
-    Usually it has all required members, and at most one invalid value.
+    Usually the event has all required members, and at most one invalid value.
     """
     base = draw(st.sampled_from([BASE, BASE, {**BASE, "specversion": "0.3"}, OLD]))
     names = draw(st.permutations([*base, *draw(st.lists(st.sampled_from([*MORE]), max_size=3))]))

@@ -1,7 +1,7 @@
 """Tests the union of releases.
 
 The union has every version of every message, with the bytes of the newest release that has this
-version. It lists the differences of the other releases.
+version. The union lists the differences of the other releases.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from kproto_pipeline.columns import field_reader
 
 @pytest.fixture(params=["in lockstep", "one by one"])
 def both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Runs the test twice: first it reads batches and headers in lockstep, then one by one."""
+    """Runs the test twice: first, batches and headers are read in lockstep; then, one by one."""
     least = 1 if request.param == "in lockstep" else 1 << 30
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(field_reader, "_LEAST_RUNS", least)

@@ -34,7 +34,7 @@ BATCHES = {
 @pytest.mark.parametrize("before", BATCHES)
 @pytest.mark.parametrize("again", [5, 0, 7])
 def test_batch_with_falling_offsets_is_an_error(before: str, kind: str, again: int) -> None:
-    """The second batch repeats the first one, precedes it or overlaps it."""
+    """The offsets of the second batch repeat, precede or overlap the offsets of the first batch."""
     good = BATCHES[before](5, 3)
     back = BATCHES[kind](again, 1)
     chunks = column_chunks(good + back)

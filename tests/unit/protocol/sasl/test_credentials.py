@@ -1,4 +1,4 @@
-"""Tests credentials of both sides: invalid ones are refused, and copies are equal."""
+"""Tests that invalid credentials of client and server are refused, and that copies are equal."""
 
 from __future__ import annotations
 

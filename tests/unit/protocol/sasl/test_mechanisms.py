@@ -48,7 +48,7 @@ def test_any_name_and_password_as_they_are(mechanism: str, username: str, passwo
 @settings(max_examples=examples(40), deadline=None)
 @given(username=text, password=text)
 def test_any_name_and_password_prepared(mechanism: str, username: str, password: str) -> None:
-    """Each name that SASLprep allows authenticates as its prepared form."""
+    """A name that SASLprep allows is authenticated as the name that SASLprep returns."""
     credentials = Credentials(username, password)
     try:
         prepared = saslprep(username, "user name")

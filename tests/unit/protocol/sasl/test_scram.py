@@ -347,7 +347,7 @@ def test_headers_that_ask_for_nothing_more(header: str) -> None:
 
 
 def test_tokens_and_users_are_told_apart() -> None:
-    """A token and a user may have the same name and secret; the client says which it uses."""
+    """A token and a user may have the same name and secret; the client states which it uses."""
     credential = SaltedCredential.derive(SECRET)
     users, tokens = {"user": credential}.get, {"token": credential}.get
     for username, is_token in (("user", True), ("token", False)):

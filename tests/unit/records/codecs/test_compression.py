@@ -96,7 +96,7 @@ def test_decompress_into_writes_only_inside_the_buffer(
 ) -> None:
     """`decompress_into` returns None if the buffer is too small.
 
-    It may also return None if the data fill the buffer exactly.
+    `decompress_into` may also return None if the data fill the buffer exactly.
     """
     whole = data * times
     size = len(whole) + spare

@@ -1,6 +1,6 @@
 """Tests compressed data with later streams or other bytes behind the first stream.
 
-The expected results are those of the streams with which Kafka's Java classes read: GZIPInputStream,
+The expected results are the results of the streams that Kafka's Java classes use: GZIPInputStream,
 Lz4BlockInputStream, ZstdInputStream and SnappyInputStream.
 """
 

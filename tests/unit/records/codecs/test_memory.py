@@ -1,7 +1,7 @@
-"""Tests the memory used to read a batch, valid or broken: Python's and the process's.
+"""Tests how much memory Python and the process use to read a valid or broken batch.
 
 Each batch is read in a separate process: libraries allocate memory that Python does not count, and
-do not return it.
+do not return this memory.
 """
 
 from __future__ import annotations

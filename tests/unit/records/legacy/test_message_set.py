@@ -1,4 +1,4 @@
-"""Tests reading message sets: those of Kafka's classes, and those that kproto builds."""
+"""Tests reading message sets that Kafka's classes built, and message sets that kproto builds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tests growing batches: their bytes equal those of a batch built at once.
+"""Tests that the bytes of growing batches equal the bytes of a batch built at once.
 
-Their records can be read again.
+Also tests that the records of a growing batch can be read again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that records read by a learned layout equal those read one by one, without a layout."""
+"""Tests that records read by a learned layout equal records read one by one, without a layout."""
 
 from __future__ import annotations
 

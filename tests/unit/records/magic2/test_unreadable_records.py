@@ -1,4 +1,4 @@
-"""Tests that the readable records of a batch are found beside the unreadable ones."""
+"""Tests that the readable records of a batch are found beside unreadable records."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ from kproto.client.groups.consumer.phases import (
 def test_each_transition_leads_to_a_valid_phase(phase: Phase, event: Event) -> None:
     """LEAVE_REQUESTED leads to PREPARE_LEAVING unless the member already leaves.
 
-    FENCED does not change the phases JOINING and PREPARE_LEAVING. It leads from all other phases
-    with heartbeats to the phase FENCED. All other events that have a transition change the phase.
-    FATAL has no transitions.
+    FENCED does not change the phases JOINING and PREPARE_LEAVING. From all other phases with
+    heartbeats, FENCED leads to the phase FENCED. All other events that have a transition change the
+    phase. FATAL has no transitions.
     """
     next_phase = TRANSITIONS.get((phase, event))
     if phase is Phase.FATAL:

@@ -53,7 +53,10 @@ def test_unsubscribed_topic_is_revoked_before_the_next_assignment() -> None:
 
 
 def test_recreated_topic_is_revoked_and_added() -> None:
-    """KIP-516: the partition of the old topic id is revoked, and that of the new one is added."""
+    """The partition with the old topic id is revoked, the partition with the new id is added.
+
+    KIP-516 introduced topic ids.
+    """
     found = difference({T0: NEW_ID}, frozenset([(T, 0)]), name_of, is_subscribed)
     assert found == Difference(frozenset([T0]), {T0: T}, frozenset())
 

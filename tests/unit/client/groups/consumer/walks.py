@@ -108,7 +108,7 @@ class Walk:
     def prepare(self, *topics: str) -> None:
         """Completes the `PrepareHeartbeat` step: the member subscribes to `topics`.
 
-        Without `topics`, it subscribes to the topic names of its subscription.
+        Without `topics`, the member subscribes to the topic names of its subscription.
         """
         step = self.step()
         assert isinstance(step, PrepareHeartbeat)

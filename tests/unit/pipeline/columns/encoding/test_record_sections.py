@@ -1,4 +1,4 @@
-"""Tests that records encoded by column, and the hashes of keys, equal those of the client."""
+"""Tests that records encoded by column, and key hashes, equal the client's records and hashes."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_written_rows_are_in_the_log(
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("late", [0, 555, 999])
 async def test_unwritable_row_is_named(late: int) -> None:
-    """Rows before that row may be in the log, each once and in order; rows after it are not."""
+    """Earlier rows may be in the log, each once and in order; later rows are not in the log."""
     rows = [row(number, 0) for number in range(1_000)]
     rows[late] = row(late, 0, topic=None)
     async with Broker() as broker:
