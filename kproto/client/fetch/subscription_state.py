@@ -130,11 +130,12 @@ class SubscriptionState:
         return plan_fetches(self.fetchable(), now, leader_since, epoch_of, brokers)
 
     def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:
-        """Returns True if `plan` has a newly assigned partition that would wait for another fetch.
+        """Returns True if `plan` has a prioritized partition that would wait for another fetch.
 
-        The partition would wait if the fetch in flight is on the connection to the same broker:
-        `busy` has the node ids of the brokers with a fetch in flight. A newly assigned partition
-        counts only once: in the first plan that fetches it.
+        Newly assigned partitions are prioritized, and those that `seek_to_committed` has moved. Such
+        a partition would wait if the fetch in flight is on the connection to the same broker:
+        `busy` has the node ids of the brokers with a fetch in flight. It counts only once: in the
+        first plan that fetches it.
         """
         if not self._prioritized:
             return False
@@ -548,7 +549,8 @@ class SubscriptionState:
         A partition without a commit goes back to its start offset if the start offset still waits
         for its commit. Otherwise the position of the partition must be looked up. Leaves out
         partitions whose assignment epoch differs from the epoch in `epochs`. Partitions that are
-        being revoked are not committed any more. Returns the states, and effects.
+        being revoked are not committed any more. The partitions are fetched at once, although a
+        fetch of theirs may wait at the broker for new records. Returns the states, and effects.
         """
         effects: list[Effect] = []
         self.revocations.exclude_from_commits()
@@ -564,5 +566,6 @@ class SubscriptionState:
         for tp, start in self.commit_state.start_offsets(states).items():
             if states[tp].has_no_commit:
                 states[tp].set_position(start.offset, start.leader_epoch)
+        self._prioritized.update(states)
         self.commit_state.uncommitted.clear()
         return states, [*effects, FetchEffect.LOOK_UP_POSITIONS]

@@ -552,6 +552,18 @@ async def test_wrong_arguments_are_refused_and_do_not_abort(version: int) -> Non
         assert await committed(client) == [b"1"]
 
 
+async def test_seek_to_committed_does_not_wait_for_a_fetch_at_the_end_of_the_log() -> None:
+    async with scene(2) as (_, client):
+        values = await filled(client, 3)
+        async with grouped(client, max_wait_ms=60_000) as consumer:
+            (records,) = (await consumer.poll(timeout_ms=60_000)).values()
+            assert [each.value for each in records] == values
+            assert await consumer.poll(timeout_ms=100) == {}  # a fetch waits at the broker
+            await consumer.seek_to_committed()
+            (records,) = (await consumer.poll(timeout_ms=20_000)).values()
+            assert [each.value for each in records] == values
+
+
 async def test_seek_to_committed_needs_a_running_consumer() -> None:
     async with scene(2) as (_, client):
         consumer = grouped(client)
