@@ -132,10 +132,10 @@ class SubscriptionState:
     def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:
         """Returns True if `plan` has a prioritized partition that would wait for another fetch.
 
-        Newly assigned partitions are prioritized, and those that `seek_to_committed` has moved. Such
-        a partition would wait if the fetch in flight is on the connection to the same broker:
-        `busy` has the node ids of the brokers with a fetch in flight. It counts only once: in the
-        first plan that fetches it.
+        Newly assigned partitions are prioritized, and partitions that `seek_to_committed` has
+        moved. Such a partition would wait if a fetch is in flight to the same broker: `busy` has
+        the node ids of the brokers with a fetch in flight. It counts only once: in the first plan
+        that fetches it.
         """
         if not self._prioritized:
             return False
