@@ -1,4 +1,4 @@
-"""A SASL mechanism of your own: AWS_MSK_IAM, with which Amazon MSK authenticates AWS keys.
+"""Implements a SASL mechanism: AWS_MSK_IAM, with which Amazon MSK authenticates AWS keys.
 
     export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=…
     python examples/aws_msk_iam.py b-1.NAME.amazonaws.com:9098 us-east-1

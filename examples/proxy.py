@@ -1,4 +1,4 @@
-"""A logging proxy: prints each request and response of any Kafka client by name, version, size.
+"""A logging proxy: prints name, version and size of each request and response of a Kafka client.
 
     python examples/proxy.py localhost:9092 localhost:19092
 

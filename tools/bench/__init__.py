@@ -1,1 +1,1 @@
-"""Benchmarks: each table compares kproto with a peer, or two uses of kproto, in one run."""
+"""Benchmarks: each table compares kproto with another library, or two uses of kproto."""

@@ -1,14 +1,14 @@
-"""Measures produce and consume against a real broker: kproto and its peers in the same run.
+"""Measures produce and consume against a real broker: kproto and other clients, in the same run.
 
     python -m tools.bench.client [--records 1000000] [--repeat 3] [--rows TEXT] [--clients NAMES]
 
 Uses one broker, topics of one partition unless a row names another number, and 100-byte values.
-Each measurement has its own process. Only separate rows measure the start-up. The others begin
-after it: producing after the first acknowledgement, reading after a twentieth of the records,
-single sends after 200 sends, concurrent sends after one round. Each figure includes the CPU time of
-the client's process (all threads) per record. A turn measures each client once; every other turn
-has the reverse order. A table has the medians of the turns, and of the ratios within a turn.
-Compare ratios between machines, not absolute rates.
+Each measurement has its own process. Separate rows measure the start-up. The other measurements
+begin after the start-up: producing after the first acknowledgement, reading after a twentieth of
+the records, single sends after 200 sends, concurrent sends after one round. Each figure includes
+the CPU time of the client's process (all threads) per record. A turn measures each client once;
+every second turn does so in reverse order. A table has the medians of the turns, and the medians of
+the ratios of two clients within a turn. Compare ratios between machines, not absolute rates.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Bench:
 
     @contextmanager
     def _topic_for(self, row: Row, client: str) -> Iterator[str]:
-        """Yields a topic for the work in `row`: a shared filled one for reading, else a new one."""
+        """Yields a new topic, or a filled topic that rows share if `row.reads` is set."""
         if row.reads:
             yield self._filled_topic(row.partitions, headers=row.headers)
             return
@@ -172,7 +172,7 @@ class Bench:
 
     @contextmanager
     def _topic(self, name: str, partitions: int) -> Iterator[str]:
-        """Yields a new topic, and deletes it afterwards, because many would fill the disk."""
+        """Yields a new topic, and deletes it afterwards to free the disk."""
         topic = f"bench-{self._stamp}-{name}-{time.monotonic_ns()}"
         asyncio.run(make_topic(self._bootstrap, topic, partitions))
         try:

@@ -2,10 +2,10 @@
 
     python -m tools.bench.cloudevents [--json FILE] [--rounds N]
 
-Runs itself in the peers' environment, which has the SDK. Both sides read and write the same 400
-different records; the side that runs first alternates. Prints one line per case: each side's median
-CPU time in microseconds per record, the median of the rounds' ratios (the SDK's time divided by
-kproto's), and the target ratio.
+Runs itself in the environment of the other libraries, which has the SDK. Both libraries read and
+write the same 400 different records; the library that runs first alternates. Prints one line per
+case: each library's median CPU time in microseconds per record, the median of the rounds' ratios
+(the SDK's time divided by kproto's), and the target ratio.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The environment variable that marks the run with the peers' interpreter.
+#: The environment variable that marks the run with the other libraries' interpreter.
 INNER = "KPROTO_BENCH_CLOUDEVENTS"
 
 #: The number of records. As in a topic, their times, ids, keys and data differ, and they share a
@@ -289,7 +289,7 @@ def main() -> int:
 
 
 def run_in_peers() -> int:
-    """Runs this file again with the peers' interpreter.
+    """Runs this file again with the interpreter of the other libraries.
 
     `-P` keeps the folder of this file off the import path.
     """

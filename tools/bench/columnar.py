@@ -9,8 +9,8 @@ Batches have 16 KB before compression, the default of Kafka's producer, unless t
 another size. The sides alternate, and the median of the ratios of neighboring rounds counts.
 
 Both sides decompress by the same library calls. For compressed batches, the table also has the time
-of these calls alone, measured in the same rounds with one output buffer, and the ratio of both
-sides after this time is subtracted.
+of the decompression alone, measured in the same rounds with one output buffer, and the ratio of
+both sides without the time of the decompression.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def event_records(count: int) -> Iterator[NewRecord]:
 
 
 def null_records(count: int) -> Iterator[NewRecord]:
-    """Yields records: every second key, every third value and every fourth `trace` is null."""
+    """Yields records in which every second key, third value and fourth header `trace` is null."""
     rng = random.Random(3)
     for number in range(count):
         key = None if number % 2 else b"%08d" % number

@@ -5,9 +5,9 @@
 Each message has arrays of the smallest possible elements, and one extra byte at its end, so that
 the decoder reads the whole message before it finds the fault. The table has the messages of Kafka
 that create the most objects per byte, and test messages that create the fewest (`worst_structs`).
-The columns are: the size; a decode, a failing decode with its explanation, and the explanation
-alone; the time of the explanation divided by that of the decode; then the peak memory of the decode
-and of the failing decode. Times are the CPU time of the fastest round.
+The columns are: the size; the times of a decode, of a failing decode with its explanation, and of
+the explanation alone; the time of the explanation divided by the time of the decode; the peak
+memory of the decode and of the failing decode. Times are the CPU time of the fastest round.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WANTED: Final = 2.0
 
 
 class KafkaMessage(NamedTuple):
-    """A message of Kafka, and its version; `of(n)` creates it with n of its smallest elements."""
+    """A message of Kafka, and its version; `of(n)` creates a message with n smallest elements."""
 
     name: str
     of: Callable[[int], Message]
@@ -73,7 +73,7 @@ def _quotas(count: int) -> Message:
 
 
 def _many(element: Any, count: int) -> list[Any]:
-    """Returns a list with one element `count` times, up to MAX_ARRAY_ELEMENTS."""
+    """Returns a list that contains `element` `count` times, at most MAX_ARRAY_ELEMENTS times."""
     return [element] * min(count, MAX_ARRAY_ELEMENTS)
 
 

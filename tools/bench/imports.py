@@ -1,4 +1,4 @@
-"""Measures the import of the message classes, kproto's and kio's, in fresh interpreters.
+"""Measures the import of kproto's and of kio's message classes, in fresh interpreters.
 
     python -m tools.bench.imports [--rounds N]
 

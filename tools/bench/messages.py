@@ -2,10 +2,10 @@
 
     python -m tools.bench.messages [--json FILE] [--rounds N] [CASE ...]
 
-Runs itself in the peers' environment. Each row is one message at one version, decoded to objects
-and encoded from them. The libraries alternate, so that a busy machine slows them alike, and the
-result is the median of the ratios of neighboring rounds. All checks of `kproto` are active; the run
-first asserts that all libraries write the same bytes.
+Runs itself in the environment of the other libraries. Each row is one message at one version,
+decoded to objects and encoded from them. The libraries alternate, so that a busy machine slows them
+alike, and the result is the median of the ratios of neighboring rounds. All checks of `kproto` are
+active; the run first asserts that all libraries write the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kproto.messages.base import Message
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-#: The environment variable that marks the run with the peers' interpreter.
+#: The environment variable that marks the run with the other libraries' interpreter.
 INNER: Final = "KPROTO_BENCH_MESSAGES"
 #: The target duration of one round of one side.
 ROUND_SECONDS: Final = 0.004
@@ -224,7 +224,7 @@ def _listed(topics: list[str]) -> Message:
 
 
 def sides(case: Case) -> list[LibraryCodec]:
-    """Returns each library's codec, after a check that all read and write the same bytes."""
+    """Returns each library's codec, after a check that all codecs read and write the same bytes."""
     message, version = case.message, case.version
     data = message.encode(version)
     kind = type(message)
@@ -303,7 +303,7 @@ def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, li
 def run(rounds: int, wanted_cases: list[str]) -> dict[str, dict[str, float]]:
     """Measures the cases, prints a line for each, and returns the figures.
 
-    Unless `wanted_cases` is empty, skips a case whose title contains none of them.
+    If `wanted_cases` is not empty, measures only the cases whose title contains one of its texts.
     """
     figures = {}
     print(f"{'case':38} {'':6} {'kproto µs':>10} {'x kafka-python':>15} {'target':>7} {'x kio':>7}")
@@ -355,7 +355,7 @@ def main() -> int:
 
 
 def run_in_peers() -> int:
-    """Runs this file again with the peers' interpreter, with our packages on its import path."""
+    """Runs this file again with the other libraries' interpreter, which imports our packages."""
     from tools.setup.peers import peers_python
 
     environment = {**os.environ, INNER: "1", "PYTHONPATH": str(ROOT)}

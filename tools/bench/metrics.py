@@ -4,8 +4,9 @@
 
 For the first row, a client writes the records with `send_many` and reads them. For the second row,
 a client sends `--sends` records one by one and awaits each acknowledgement. The embedded broker
-runs in another process, so that only the client's CPU time counts. Both variants alternate, in
-changing order, and the median of the pairs' ratios counts. The limit applies to the first row.
+runs in another process, so that only the client's CPU time counts. A pair is one run with each
+observer; the order alternates, and the median of the pairs' ratios counts. The limit applies to the
+first row.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ async def serve() -> None:
 
 
 async def many(bootstrap: str, records: int) -> float:
-    """Returns the CPU seconds to write and read back this many records.
+    """Returns the CPU seconds to write and read back `records` records.
 
-    Rounds a number above 100,000 down to a multiple of 100,000.
+    If `records` is above 100,000, rounds it down to a multiple of 100,000.
     """
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic("many", partitions=4))

@@ -1,9 +1,9 @@
-"""Measures produce and consume over many partitions of a real broker, beside the peers.
+"""Measures produce and consume over many partitions of a real broker, with several clients.
 
     python -m tools.bench.partitions [--records 300000] [--repeat 3] [--rows TEXT] [--clients NAMES]
 
-The rows are those of `tools.bench.client`, for topics of 1 to 1,000 partitions; the records have
-keys of 16 bytes. See there for the rules of the measurement.
+The topics have 1 to 1,000 partitions, and the records have keys of 16 bytes. The rules of the
+measurement are those of `tools.bench.client`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Measures `kproto proxy`: clients that connect through it, and the same clients without it.
+"""Measures `kproto proxy`: clients that connect through it, and the same clients without a proxy.
 
     python -m tools.bench.proxy [--records 500000] [--repeat 3]
 
-One real broker, topics of one partition, 100-byte values. Every measurement is a separate process,
-and begins after start-up. Each turn measures the direct connection and every variant of the proxy
-once; every second turn does so in reverse order. The results are medians of the turns, and medians
-of the ratios within a turn.
+Uses one real broker, topics of one partition, and 100-byte values. Every measurement is a separate
+process, and begins after start-up. Each turn measures the direct connection and every variant of
+the proxy once; every second turn does so in reverse order. The results are medians of the turns,
+and medians of the ratios within a turn.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def one_turn(
 
 @contextmanager
 def made_topic(broker: str, name: str, records: int) -> Iterator[str]:
-    """Yields a new topic with this many records, and deletes it afterwards."""
+    """Yields a new topic with `records` records, and deletes the topic afterwards."""
     topic = f"bench-proxy-{name}-{time.monotonic_ns()}"
     asyncio.run(make_topic(broker, topic, 1))
     try:
@@ -173,7 +173,7 @@ def proxy(broker: str, options: Sequence[str], folder: Path) -> Iterator[str]:
 
 
 def table(seconds: dict[str, list[dict[str, float]]]) -> list[str]:
-    """Returns a Markdown table: rate or time without the proxy, and the ratios with it."""
+    """Returns a Markdown table: rate or time without the proxy, and the ratios with the proxy."""
     lines = [line_of(["", DIRECT, *WAYS]), "|---" * (2 + len(WAYS)) + "|"]
     for work in WORKS:
         turns = seconds[work.name]

@@ -2,11 +2,11 @@
 
     python -m tools.bench.records [--json FILE] [--rounds N]
 
-Runs itself in the peers' environment. The libraries alternate, so that a busy machine slows them
-alike, and the fastest round of each library counts. Prints three tables: CRC-32C compared with
-kafka-python's pure-Python fallback; decoding and encoding of 1,000 records without checksums;
-decoding and encoding with checksums in pure Python. The second table also has columns for
-aiokafka's Python code and C extension, whose encoders compute the checksum. Compare
+Runs itself in the environment of the other libraries. The libraries alternate, so that a busy
+machine slows them alike, and the fastest round of each library counts. Prints three tables: CRC-32C
+compared with kafka-python's pure-Python fallback; decoding and encoding of 1,000 records without
+checksums; decoding and encoding with checksums in pure Python. The second table also has columns
+for aiokafka's Python code and C extension, whose encoders compute the checksum. Compare
 `tools.bench.compiled` with the C extension.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kproto.records import NewRecord
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The environment variable that marks the run with the peers' interpreter.
+#: The environment variable that marks the run with the other libraries' interpreter.
 INNER = "KPROTO_BENCH_RECORDS"
 
 RECORDS = 1000
@@ -282,7 +282,7 @@ def main() -> int:
 
 
 def run_in_peers(arguments: Sequence[str], package: Path) -> int:
-    """Runs this file again with the peers' interpreter; `package` is the folder of our `kproto`."""
+    """Runs this file with the other libraries' interpreter; `package` is the folder of `kproto`."""
     from tools.setup.peers import peers_python
 
     environment = {**os.environ, INNER: "1", "PYTHONPATH": str(package)}

@@ -1,4 +1,4 @@
-"""Measures TLS and SASL in the client: CPU time of its process, with the broker in another.
+"""Measures the CPU time of TLS and SASL in the client's process; the broker has its own process.
 
     python -m tools.bench.security [--rounds N] [--connections N] [--megabytes N]
 

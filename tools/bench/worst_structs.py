@@ -61,7 +61,7 @@ WORST: Final = (
 def message_of(worst: WorstStruct, size: int) -> bytes:
     """Returns an encoded message of about `size` bytes.
 
-    It is smaller if its array reaches `MAX_ARRAY_ELEMENTS` first.
+    The message is smaller if its array reaches `MAX_ARRAY_ELEMENTS` first.
     """
     count = min(size // len(worst.element), MAX_ARRAY_ELEMENTS)
     length = uvarint(count + 1) if worst.flexible else count.to_bytes(4, "big")

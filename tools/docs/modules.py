@@ -1,6 +1,6 @@
-"""Writes docs/explanation/modules.md: each module with a sentence and its names.
+"""Writes docs/explanation/modules.md: each module with a sentence and its public names.
 
-The sentence is the first of the module's docstring; the names are those of `__all__`.
+The sentence is the first sentence of the module's docstring; the names are those of `__all__`.
 
 `python -m tools.docs.modules` writes the page. A test compares the page with the sources.
 """
@@ -76,7 +76,7 @@ def _parsed(path: Path) -> ast.Module:
 
 
 def _description(module: ast.Module) -> str:
-    """Returns the module's first sentence, then in parentheses the public names missing from it."""
+    """Returns the module's first sentence, and in parentheses the public names not in it."""
     sentence = _first_sentence(module)
     names = ", ".join(name for name in _names(module) if name not in sentence)
     return f"{sentence} ({names})" if names else sentence

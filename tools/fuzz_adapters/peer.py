@@ -1,10 +1,10 @@
-"""Answers the questions of `kproto fuzz` with kafka-python or kio, in the peers' environment.
+"""Answers the questions of `kproto fuzz` with kafka-python or kio.
 
     python tools/fuzz_adapters/peer.py kafka-python|kio
 
-Both libraries support only the operation `rewrite`, from bytes to bytes. The operations `decode`
-and `encode` need Kafka's JSON form of messages, which these libraries lack. Every exception
-counts as a refusal, except MemoryError and RecursionError.
+Runs in the environment of the other libraries. Both libraries support only the operation `rewrite`,
+from bytes to bytes. The operations `decode` and `encode` need Kafka's JSON form of messages, which
+these libraries lack. Every exception counts as a refusal, except MemoryError and RecursionError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Checks the actions of members against the records of the broker. Works on plain data.
+"""Checks the log lines of members against dead letters and commits. Works on plain data.
 
-There are three independent sources: the log lines of the members, the dead letters, and the commits
-in `__consumer_offsets`.
+The log lines, the dead letters, and the commits in `__consumer_offsets` are three independent
+sources.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Attempt(NamedTuple):
     """A call of a handler, from `begun` to `ended` (monotonic ns).
 
     `begun_ms` and `ended_ms` are the same times in ms since 1970. `end` is "e" if the handler
-    returned, and "x" if it raised. If the log has no end, `end` is "" and its times are None.
+    returned, and "x" if it raised. If the log does not have the end, `end` is "", and `ended` and
+    `ended_ms` are None.
     """
 
     member: str
@@ -180,7 +181,7 @@ def _nothing_comes_again(
 
 
 def _since_when(commits: list[Commit]) -> dict[Key, int]:
-    """Returns by record the time (ms) of the first commit that covers it.
+    """Returns, for each record, the time (ms) of the first commit that covers the record.
 
     A commit covers a record by a higher offset, or by listing it in `ahead`.
     """

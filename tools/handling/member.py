@@ -1,4 +1,4 @@
-"""Processes records with `run()`, and logs each step before the next.
+"""Processes records with `run()`, and logs each step before the next step begins.
 
     python -m tools.handling.member BOOTSTRAP ORDER SEED FILE
 

@@ -42,7 +42,8 @@ class Plan:
     """The plan of a run. `harms` are its faults, in the order in which they happen.
 
     The seed chooses the handlers' behavior, the keys, the member that each fault affects, and the
-    share of committed records at which each fault happens. `limit_s` limits the run.
+    share of committed records at which each fault happens. `limit_s` is the maximum duration of the
+    run.
     """
 
     records: int = 200_000
@@ -180,8 +181,8 @@ async def _write(plan: Plan, client: kproto.Client) -> dict[int, int]:
 async def _harm_until_the_end(plan: Plan, client: kproto.Client, running: _Members) -> None:
     """Harms members as planned, and returns when all records are committed.
 
-    Each harm, such as a kill or a stall, comes when a certain share of the records is committed.
-    The plan's seed varies the shares.
+    Harms a member, by a kill or a stall for example, when a certain share of the records is
+    committed. The plan's seed varies the shares.
     """
     chance = random.Random(plan.seed)
     shares = [

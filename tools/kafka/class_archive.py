@@ -20,8 +20,8 @@ __all__ = ["class_archive"]
 def class_archive(version: str, java: Path, make: Callable[[Path], None]) -> Path | None:
     """Returns the file with the loaded classes of a broker of release `version`, for `java`.
 
-    If the file is missing, `make` writes it. Returns None if it cannot be written; later calls try
-    again only if Java has changed. Safe if several processes call it at once.
+    If the file is missing, `make` writes it. Returns None if the file cannot be written; later
+    calls try again only if Java has changed. Safe if several processes call it at once.
     """
     home = (CACHE / version).resolve()
     folder = home / "classes"

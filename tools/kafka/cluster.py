@@ -28,8 +28,9 @@ class KafkaCluster(ServerContextManager):
     """`nodes` brokers of one cluster, on free ports of the loopback address.
 
     `racks` has the rack of each node. `config` overrides settings of server.properties on all
-    nodes, and `configs` on each node separately. If they set listeners, pass the nodes' `ports`,
-    too. As a context manager, the cluster runs during the block; its data is removed afterwards.
+    nodes, and `configs` on each node separately. If `config` or `configs` sets listeners, pass the
+    nodes' `ports`, too. As a context manager, the cluster runs during the block; its data is
+    removed afterwards.
 
     Node ids count from 1. `cluster.node(2).kill()` kills a node, and its `start()` restarts it with
     the same ports and data. `start` starts all stopped nodes in parallel, because one node of three
@@ -94,7 +95,7 @@ class KafkaCluster(ServerContextManager):
             raise
 
     def wait_for_all(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Waits until each node has all others as live brokers. Raises `KafkaStartError`."""
+        """Waits until each node knows all others as live brokers. Raises `KafkaStartError`."""
         deadline = time.monotonic() + timeout_s
         while not all(
             known_brokers(HOST, node.ports.broker, timeout_s=1.0) == len(self.nodes)

@@ -1,7 +1,7 @@
 """Runs one Kafka node: formats its storage, starts it, waits for it, stops it.
 
-A node ends with the process that started it, unless it was started detached; then `running_nodes`
-finds it in other processes.
+A node ends with the process that started it. A node that was started detached keeps running, and
+other processes find it with `running_nodes`.
 """
 
 from __future__ import annotations
@@ -332,9 +332,9 @@ class KafkaNode(ServerContextManager):
 
 
 def _ports(broker: int | None) -> Ports:
-    """Returns two free ports; the broker's is `broker` if that is given.
+    """Returns two free ports; the broker's port is `broker`, unless `broker` is None.
 
-    Raises `KafkaStartError` if that port is not free.
+    Raises `KafkaStartError` if the port `broker` is not free.
     """
     try:
         first, second = free_ports(2, host=HOST, first=broker or 0)

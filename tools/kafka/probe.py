@@ -40,7 +40,7 @@ def accepts(host: str, port: int, timeout_s: float) -> bool:
 
 
 def known_brokers(host: str, port: int, timeout_s: float) -> int:
-    """Returns the number of live brokers in the broker's metadata; 0 if it does not answer."""
+    """Returns the number of live brokers in the broker's metadata; 0 if the broker is silent."""
     answer = _answer(host, port, timeout_s, NO_TOPICS)
     return 0 if answer is None else int(struct.unpack_from(">i", answer)[0])
 

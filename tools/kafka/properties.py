@@ -44,7 +44,7 @@ FIXED = {
 INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
 RACK_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 CONSUMER_PROTOCOL = {"group.coordinator.rebalance.protocols": "classic,consumer"}
-"""Releases 3.7 to 3.9 disable KIP-848 by default; later ones enable it."""
+"""Releases 3.7 to 3.9 disable KIP-848 by default; later releases enable it."""
 
 OLDER_THAN_4 = ("3.7", "3.8", "3.9")
 
@@ -76,9 +76,9 @@ def server_properties(
 def cluster_properties(node: int, ports: Sequence[Ports], racks: Sequence[str]) -> dict[str, str]:
     """Returns the settings that a node of a cluster has besides `server_properties`.
 
-    `node` is its number, from 1; `ports` are those of all nodes. If there are three nodes or more,
-    each partition has three replicas, and two of them must be in sync. With `racks`, one per node,
-    a leader directs a consumer to the replica in the consumer's rack (KIP-392).
+    `node` is the node's number, from 1; `ports` has the ports of all nodes. If there are three
+    nodes or more, each partition has three replicas, and two of them must be in sync. With `racks`,
+    one per node, a leader directs a consumer to the replica in the consumer's rack (KIP-392).
     """
     voters = (f"{at}@{HOST}:{one.controller}" for at, one in enumerate(ports, 1))
     replicas = min(3, len(ports))

@@ -3,9 +3,9 @@
     with SecuredKafka("4.4.0") as kafka:
         connect_to(kafka.bootstrap["SASL_SSL"], ca=kafka.authority.pem, user=ALICE)
 
-Users, passwords and certificates are generated, stored only in the nodes' folders, and removed
-with them. The plaintext listener is for the nodes themselves and for the set-up of tests: its
-clients are super users.
+Users, passwords and certificates are generated, stored only in the nodes' folders, and removed with
+the folders. The plaintext listener is for the nodes themselves and for the set-up of tests: clients
+of this listener are super users.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _JAAS: Final = {
 
 
 class SecuredKafka(ServerContextManager):
-    """Nodes of one release with every listener of `LISTENERS`; `passwords` are those of `USERS`.
+    """Nodes of one release with every listener of `LISTENERS`; `passwords` are by user.
 
-    If `nodes` is above 1, they are one cluster; `racks` are as in `KafkaCluster`. With `authorizer`
-    only super users have rights until ACLs are created. `config` overrides settings of
-    server.properties. Raises the errors of `KafkaNode`.
+    If `nodes` is above 1, the nodes form one cluster; `racks` are as in `KafkaCluster`. With
+    `authorizer`, only super users have rights until ACLs are created. `config` overrides settings
+    of server.properties. Raises the errors of `KafkaNode`.
     """
 
     def __init__(

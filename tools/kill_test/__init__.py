@@ -5,7 +5,7 @@
     .venv/bin/python -m tools.kill_test.exactly_once --rounds 6
 
 `exactly_once` kills brokers, and the programs of `transform`, which produce in transactions.
-`account` records acknowledgements and the records that readers saw, `run` runs the test on a real
+`account` stores acknowledgements and the records that readers saw, `run` runs the test on a real
 cluster, and `page` writes the result to docs/evidence/reliability.md.
 """
 

@@ -3,7 +3,7 @@
 A producer sends numbered records to the input topic. Programs of `transform` copy them to the
 output topic in transactions. Each round kills the next target in `TARGETS`, or stalls it, and waits
 until the cluster and the programs run again. At the end, a consumer with read_committed reads the
-output: it must have each record once, in the order of its partition.
+output. The output must have each record once, and each of its partitions must be in order.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TransactionPlan:
 
 @dataclass
 class TransactionResult:
-    """The result of a run. `seen` has the records that read_committed has in the output."""
+    """The result of a run. `seen` has the records that read_committed read from the output."""
 
     plan: TransactionPlan
     account: AcknowledgedOffsets
@@ -273,7 +273,7 @@ class _Run:
     # Rounds
 
     async def rounds(self) -> None:
-        """Hits one target after the other, and waits in between until all replicas are in sync."""
+        """Kills or stalls one target after the other; waits after each for in-sync replicas."""
         targets = self._targets()
         for _ in range(self._plan.rounds):
             await asyncio.sleep(1 + 2 * self._chance.random())
@@ -308,10 +308,10 @@ class _Run:
         await asyncio.to_thread(node.start)
 
     async def _replace(self, number: int) -> None:
-        """Stops a program, and starts another one with its transactional id.
+        """Stalls a program, and starts a second one with the same transactional id.
 
-        When the program continues, it must end because it is fenced. `keep_running` then starts it
-        again, which fences the other program in turn.
+        When the stalled program continues, it must end because it is fenced. `keep_running` then
+        starts a new program, which fences the second one.
         """
         await self._until_in_transaction(_transactional_id(number))
         zombie = self._programs[number]
@@ -336,7 +336,7 @@ class _Run:
     async def _until_in_transaction(self, transactional_id: str) -> None:
         """Waits until the program of the id has an open transaction.
 
-        After the first `_CHANGES` changes of the state the transaction is not that of a program
+        Ignores the first `_CHANGES` states, because an open transaction may be that of a program
         that was killed.
         """
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
@@ -374,7 +374,7 @@ class _Run:
     # The end
 
     async def until_transformed(self) -> None:
-        """Waits until the group has committed the end of each partition of the input."""
+        """Waits until the group has committed the end offset of each input partition."""
         deadline = time.monotonic() + READING_S
         while True:
             committed = await self._committed()

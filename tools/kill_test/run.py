@@ -51,7 +51,8 @@ class Plan:
 class Result:
     """The result of a run.
 
-    `during` has the records that the concurrent reader saw, `after` those of the reader at the end.
+    `during` has the records that the concurrent reader saw; `after` has the records that the reader
+    at the end saw.
     """
 
     plan: Plan
@@ -75,7 +76,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Returns True if all records are acknowledged, and both readers saw each once in order.
+        """Returns True if all records are acknowledged, and both readers saw all once in order.
 
         Each record must have the acknowledged offset, and the test must have no notes.
         """
@@ -147,7 +148,7 @@ class _Run:
     # Sending
 
     async def send(self) -> None:
-        """Sends all records, an equal share of them before, between and after the kills."""
+        """Sends all records: equal shares before the first kill, between kills, after the last."""
         share, rest = divmod(self._plan.records, self._plan.partitions)
         async with self._client.producer() as producer, asyncio.TaskGroup() as tasks:
             for partition in range(self._plan.partitions):
@@ -205,7 +206,7 @@ class _Run:
     async def kill(self) -> None:
         """Kills the leaders of random partitions, one after the other.
 
-        Restarts each, and waits until all replicas are in sync.
+        After each kill, restarts the node, and waits until all replicas are in sync.
         """
         chance = random.Random(f"{self._plan.seed} kills")
         for _ in range(self._plan.kills):

@@ -1,7 +1,8 @@
 """A program that consumes, transforms and produces in transactions; the exactly-once test kills it.
 
-It copies each record of the input topic to the same partition of the output topic, and commits the
-offsets of its group with the records. It ends with exit code 3 if it needs a new producer.
+The program copies each record of the input topic to the same partition of the output topic, and
+commits the offsets of its group with the records. The program ends with exit code 3 if it needs a
+new producer.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SLOW_HANDLERS = 0.002  # the share of calls of the handler that sleep
 
 
 async def transform_by_run(options: argparse.Namespace) -> None:
-    """Runs until the task is cancelled, by `GroupConsumer.run`. Raises FatalTransactionError."""
+    """Runs `GroupConsumer.run` until the task is cancelled. Raises FatalTransactionError."""
     chance = random.Random(options.transactional_id)
 
     async def handle(record: kproto.Record, transaction: kproto.HandlerTransaction) -> None:
@@ -58,7 +59,7 @@ async def transform_by_run(options: argparse.Namespace) -> None:
 
 
 async def transform(options: argparse.Namespace) -> None:
-    """Runs until the task is cancelled, by a loop. Raises FatalTransactionError."""
+    """Copies records in a loop until the task is cancelled. Raises FatalTransactionError."""
     chance = random.Random(options.transactional_id)
     async with (
         kproto.Client(options.bootstrap) as client,

@@ -1,7 +1,7 @@
 """Reads the property names of librdkafka from the library in the package confluent-kafka.
 
-`rd_kafka_conf_properties_show` writes the table of librdkafka's documentation; a program that runs
-in the peers' environment calls it.
+`rd_kafka_conf_properties_show` writes the table of librdkafka's documentation. A program that runs
+in the environment of the other clients calls this function.
 """
 
 from __future__ import annotations

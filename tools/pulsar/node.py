@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "pulsar"
 POM_TEMPLATE = Path(__file__).with_name("pom.xml.template")
 VERSION = "3.0.7"
-"""A long-term release of which Maven Central has all jars; of 4.0, some jars are missing there."""
+"""A long-term release with all jars on Maven Central, which lacks some jars of 4.0."""
 
 START_TIMEOUT_S = 120.0
 """In seconds. A start takes about 15; a busy machine may need several times as long."""

@@ -1,7 +1,7 @@
-"""Compares kproto's codec with Kafka's classes: the same bytes and JSON, in both directions.
+"""Checks that kproto's codec and Kafka's classes read and write the same bytes and JSON.
 
 Reports every difference. The tables DIFFERENT, RENAMED and ADDED_LATER list the differences that
-the message definitions cause; no others are allowed.
+the message definitions cause; no other differences are allowed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes docs/evidence/conformance.md: every message, its versions, and the results for them.
 
-All content comes from a run, from the vectors or from the results of peers. If code and definitions
-are unchanged, the text is unchanged.
+All content comes from a run of the comparisons, from the vectors, or from the results of other
+libraries. If code and definitions are unchanged, the text is unchanged.
 """
 
 from __future__ import annotations

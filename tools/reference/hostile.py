@@ -1,10 +1,10 @@
 """Compares Kafka's decoders with kproto's on mutated encodings: both must accept, or both refuse.
 
-This module compares one mutation after the other; `fuzz` runs many, and `kproto.fuzz.mutations`
-creates them. If kproto refuses bytes that Kafka's class accepts, the lenient reader must find a
-documented deviation; otherwise Kafka and kproto disagree. They also disagree if kproto accepts
-bytes that Kafka's class refuses, or if both accept the bytes but read different numbers of bytes
-or write different bytes.
+`kproto.fuzz.mutations` creates the mutations, this module compares one after the other, and
+`findings.fuzz` distributes the comparisons over processes. If kproto refuses bytes that Kafka's
+class accepts, the lenient reader must find a documented deviation; otherwise Kafka and kproto
+disagree. They also disagree if kproto accepts bytes that Kafka's class refuses, or if both accept
+the bytes but read different numbers of bytes or write different bytes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def judged_pairs() -> tuple[ReleaseMessageVersion, ...]:
 
 
 SEED_BYTES: Final = 2000
-"""In bytes. Longer encodings, which are slow to mutate, are used only if there are no shorter."""
+"""In bytes. Longer encodings are slow to mutate, so they are used only if all are longer."""
 
 RANDOM_SEEDS: Final = 12
 
@@ -129,7 +129,8 @@ def _case(pair: ReleaseMessageVersion, data: bytes, answer: Answer) -> Case:
 def _deviation(form: KprotoMessageVersion, data: bytes, taken: int) -> DeviationFromKafka | None:
     """Returns the first documented deviation that the lenient reader finds in `data`, or None.
 
-    Kafka's class read `taken` bytes. Returns None if the lenient reader reads another number.
+    `taken` is the number of bytes that Kafka's class read. Returns None if the lenient reader reads
+    another number of bytes.
     """
     try:
         end, found = read_leniently(layout(union()[form.name], form.version), data)

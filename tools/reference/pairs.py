@@ -1,7 +1,7 @@
-"""The messages and versions of each release, with kproto's class for each.
+"""Lists the messages and versions of each release, each with kproto's class.
 
-A pair is a message and a version in a release, under the release's name and version number. If the
-name or number changed later, kproto has the message under the new one.
+A pair is a message and a version in a release, with the name and the version number of that
+release. If a later release changed the name or the number, kproto uses the later ones.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def all_pairs() -> tuple[ReleaseMessageVersion, ...]:
 def forms() -> dict[KprotoMessageVersion, tuple[ReleaseMessageVersion, ...]]:
     """Returns each `KprotoMessageVersion` with the `ReleaseMessageVersion`s that have it as `form`.
 
-    Sorts by name and version.
+    The keys are sorted by name and version.
     """
     found: dict[KprotoMessageVersion, list[ReleaseMessageVersion]] = {}
     for pair in all_pairs():

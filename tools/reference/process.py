@@ -39,9 +39,10 @@ class JavaProgramOperation(IntEnum):
     REWRITE decodes a message and encodes it again. TO_JSON decodes bytes and writes JSON. FROM_JSON
     reads JSON and encodes bytes. READ_RECORDS decodes record batches and message sets, and
     describes them in JSON; BUILD_RECORDS builds a batch or message set from such a description.
-    DECIDE_RIGHTS runs KRaft's authorizer (`rights`), MEASURE the measurements of quotas (`quotas`),
-    ASSIGN the client-side assignors (`assignors`), MEMBER_DATA the codec of the data that members
-    exchange (`member_data`), and MATCH_REGEX java.util.regex or re2j (`regexes`).
+    DECIDE_RIGHTS runs KRaft's authorizer (`rights`). MEASURE runs the measurements of quotas
+    (`quotas`). ASSIGN runs the client-side assignors (`assignors`). MEMBER_DATA runs the codec of
+    the data that members exchange (`member_data`). MATCH_REGEX runs java.util.regex or re2j
+    (`regexes`).
     """
 
     REWRITE = 0
@@ -59,9 +60,9 @@ class JavaProgramOperation(IntEnum):
 class Outcome(IntEnum):
     """The outcome of a question, by its number in the Java program.
 
-    DONE: Kafka's class decoded and encoded the message. REFUSED: it cannot decode the message.
-    UNWRITABLE: it decoded the message, but cannot encode it. FAILED: the question or the program is
-    wrong.
+    DONE: Kafka's class decoded and encoded the message. REFUSED: the class cannot decode the
+    message. UNWRITABLE: the class decoded the message, but cannot encode it. FAILED: the question
+    or the program is wrong.
     """
 
     DONE = 0
@@ -74,8 +75,8 @@ class Answer(NamedTuple):
     """The answer of Kafka's class.
 
     `data` is the output of the class if the outcome is DONE, else the reason in UTF-8. `taken` is
-    the number of bytes that the class decoded, without bytes after the message; 0 if it refused the
-    bytes.
+    the number of bytes that the class decoded, without bytes after the message; 0 if the class
+    refused the bytes.
     """
 
     outcome: Outcome

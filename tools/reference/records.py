@@ -151,8 +151,8 @@ def judge(ours: BatchesDescription, theirs: BatchesDescription) -> tuple[Verdict
 def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
     """Yields `count` buffers with flipped, replaced, removed and inserted bytes.
 
-    Most have a valid checksum. Each of `seeds` is one batch or message. In some buffers the mutated
-    batch follows a valid one.
+    Most buffers have a valid checksum. Each of `seeds` is one batch or message. In some buffers the
+    mutated batch follows a valid one.
     """
     rng = random.Random(seed)
     for _ in range(count):

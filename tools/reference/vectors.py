@@ -25,7 +25,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "tests" / "vectors"
 class Vector(NamedTuple):
     """One message at one version: its name, its JSON and its bytes.
 
-    `releases` has, by release, the message's name and version in it.
+    `releases` maps each release to the name and version of the message in that release.
     """
 
     form: KprotoMessageVersion
@@ -93,7 +93,7 @@ def read() -> list[Vector]:
 
 
 def pair_of(vector: Vector) -> ReleaseMessageVersion:
-    """Returns the vector's message version, as the newest release that has it names it."""
+    """Returns the vector's message version in the newest release that has it."""
     release = max(vector.releases)
     name, version = vector.releases[release]
     return ReleaseMessageVersion(release, name, version, vector.form)

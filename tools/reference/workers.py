@@ -51,7 +51,7 @@ def in_parallel(
 
 
 def _end_with_parent() -> None:
-    """Makes this process and its Java programs end when the parent process does."""
+    """Makes this process and its Java programs end when the parent process ends."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -1,1 +1,1 @@
-"""Sets up the environment of a checkout: Java, virtual environments of peers, fetched jars."""
+"""Sets up the environment of a checkout: Java, virtual environments of other clients, jars."""

@@ -110,7 +110,7 @@ def what_is_missing() -> list[str]:
 
 
 def run_record_tests(package: Path) -> str:
-    """Runs the everyday tests of tests/unit/records on the compiled modules.
+    """Runs the tests of tests/unit/records on the compiled modules.
 
     Skips the exhaustive tests, which take minutes. Returns pytest's last line. Raises
     `CompiledError` with the end of the output if a test fails.

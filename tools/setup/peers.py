@@ -1,4 +1,4 @@
-"""Builds the environments of the peers, the other Kafka clients, separate from our own.
+"""Builds the environments of "peers" (other Kafka clients), separate from our own environment.
 
 `python -m tools.setup.peers` builds `.cache/peers` from tools/peers/requirements.txt if it is
 missing or out of date, and prints its interpreter. `python -m tools.setup.peers opentelemetry` does
@@ -25,9 +25,10 @@ class PeersError(RuntimeError):
 
 
 def peers_python() -> Path:
-    """Returns the interpreter of the peers' environment; builds it if missing or out of date.
+    """Returns the interpreter of the environment with the other Kafka clients.
 
-    Safe if several processes call it at once. Raises `PeersError`.
+    Builds the environment if it is missing or out of date. Safe if several processes call it at
+    once. Raises `PeersError`.
     """
     return _python("peers", PINNED / "requirements.txt")
 

@@ -34,7 +34,7 @@ def ports_to_choose() -> range:
 
 
 def free_ports(count: int, *, host: str = LOOPBACK, first: int = 0) -> list[int]:
-    """Returns `count` different free ports; the first is `first`, unless that is 0.
+    """Returns `count` different free ports; the first is `first`, unless `first` is 0.
 
     Raises OSError if port `first` is in use.
     """

@@ -3,7 +3,7 @@
 A producer and a consumer run as long as the test. Other clients, one after the other, create a
 topic, write, read and close. Half of them, drawn at random, are cancelled if they still run after a
 random time of at most 0.2 s. The records of the long-running clients are checked: the consumer must
-read each once and in order.
+read each record once and in order.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Outcome:
 
 
 async def soak(seconds: float, seed: int, progress: Callable[[float], None]) -> Outcome:
-    """Runs clients under faults for this many seconds, and returns the result."""
+    """Runs clients under faults for `seconds` seconds, and returns the result."""
     outcome = Outcome(seconds, seed)
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: outcome.wrong.append(f"unseen: {context.get('message')} {context}")

@@ -1,8 +1,8 @@
 """Runs a Spark standalone cluster: a master, workers and, on request, a Spark Connect server.
 
 All of them run PySpark's own jars on free ports of the loopback address. A cluster ends with the
-process that started it, unless it was started detached; then `running_clusters` finds it in other
-processes. The caller chooses the Python of the tasks and its import path.
+process that started it. A cluster that was started detached keeps running, and other processes find
+it with `running_clusters`. The caller chooses the Python of the tasks and its import path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reads the micro-batches of a query from its checkpoint: their offsets, and the unfinished ones.
+"""Reads a query's checkpoint: the offsets of its micro-batches, and the unfinished micro-batches.
 
 A batch is unfinished from the time its offsets are written until its commit is written. A sink with
-delivery at least once may repeat only records of a batch that was unfinished at a kill.
+at-least-once delivery may repeat only records of a batch that was unfinished at a kill.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Checkpoint:
     def disturbed(self, finished_before: int) -> None:
         """Adds the batches that were unfinished at a kill to `unfinished`.
 
-        These are the planned batches after `finished_before`, the last one committed at the kill.
+        A batch was unfinished if it is planned, and comes after `finished_before`, the last batch
+        that was committed at the kill.
         """
         self.unfinished |= set(range(finished_before + 1, self.planned() + 1))
 

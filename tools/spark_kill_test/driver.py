@@ -2,8 +2,8 @@
 
     python -m tools.spark_kill_test.driver TASK
 
-TASK is JSON: `engine`, `bootstrap`, `source`, `target`, `folder`, `conf`. When `folder`/end is
-there, both queries read the remaining records, and the program ends with 0.
+TASK is JSON: `engine`, `bootstrap`, `source`, `target`, `folder`, `conf`. When the file
+`folder`/end exists, both queries read the remaining records, and the program ends with 0.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Writes random events with the sink, reads them with the source, and compares both."""
+"""Writes random events with the sink, reads them with the source, and compares the events."""

@@ -2,8 +2,8 @@
 
     python -m tools.spark_round_trip [--rows 1000000] [--seed 1]
 
-Writes them to a topic of a real broker and reads them again. Each event must be read exactly once,
-with all attributes, data and key unchanged; otherwise the exit code is 1.
+Writes the events to a topic of a real broker, and reads them again. Each event must be read exactly
+once, with all attributes, data and key unchanged; otherwise the exit code is 1.
 """
 
 from __future__ import annotations

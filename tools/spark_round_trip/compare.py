@@ -1,4 +1,4 @@
-"""Writes events to a topic with Spark, reads them again, and compares both."""
+"""Writes events to a topic with Spark, reads them again, and compares the events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RoundTripResult:
     """The result of one mode, as numbers of events; `differing` includes events that were not read.
 
     `invalid` counts the rows that the source returned without an event. `examples` describe up to
-    three events that differ and up to three of these rows.
+    three events that differ, and up to three rows without an event.
     """
 
     mode: str
@@ -59,7 +59,7 @@ def write_events(
 
 
 def round_trip(spark: SparkSession, bootstrap: str, folder: Path, mode: str) -> RoundTripResult:
-    """Writes the events in `folder` to a new topic in this mode, reads them, and compares both."""
+    """Writes the events in `folder` to a new topic in `mode`, reads and compares them."""
     topic = f"round-trip-{mode}-{os.getpid()}-{time.time_ns()}"
 
     async def make() -> None:

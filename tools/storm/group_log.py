@@ -99,9 +99,10 @@ def conversions_of(written: Iterable[GroupRecord], until: float = float("inf")) 
     """Counts the changes of the group's protocol, up to the time `until`.
 
     The record that describes the group has a different key type in each protocol, so a new key type
-    means that the protocol changed. A change converted members if the classic record lists members:
-    the last one before a change to the consumer protocol, or the first one after a change to the
-    classic protocol. Otherwise the change is counted in `while_empty`.
+    means that the protocol changed. A change converted members if the classic record next to the
+    change lists members: for a change to the consumer protocol, the last classic record before the
+    change; for a change to the classic protocol, the first classic record after the change. A
+    change that converted no members is counted in `while_empty`.
     """
     found = Conversions()
     kind: type | None = None

@@ -17,7 +17,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.
 def part_of(plan: Plan) -> str:
     """Returns the name of the part of the page that has the plan's result.
 
-    It is "storm" for classic groups; for other groups it also has the assignor.
+    The name is "storm" for classic groups; for other groups, the name also has the assignor.
     """
     return f"storm, {plan.assignor}" if plan.assignor in (*BROKERS_OWN, MIXED) else "storm"
 

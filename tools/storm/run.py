@@ -43,9 +43,10 @@ _SEEN_WITHIN_S: Final = 90.0
 class Plan:
     """The plan of a storm. The same seed chooses the same actions.
 
-    `ours` and `others` are the maximum numbers of kproto's and other members at a time; `kinds` are
-    the clients of the others. `rate` is in records per second. Without `harms`, no member is
-    killed, stalled or slow. Raises ValueError if a client lacks the assignor's group protocol.
+    `ours` is the maximum number of kproto's members at a time, `others` that of other clients'
+    members; `kinds` are the other clients. `rate` is in records per second. Without `harms`, no
+    member is killed, stalled or slow. Raises ValueError if a client lacks the assignor's group
+    protocol.
     """
 
     minutes: float = 10.0

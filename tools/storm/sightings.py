@@ -11,8 +11,8 @@ The rules:
 The broker may leave a member behind when a group of the consumer protocol becomes classic. A member
 that had not reached the newest epoch is then in an old generation, and cannot commit any more.
 `group_log.left_behind` finds these members in the broker's records. The records that such a member
-saw after its last commit may repeat, or stay uncommitted at the end. Records that it saw before its
-last commit may not.
+saw after its last commit may repeat, or stay uncommitted at the end. Records that the member saw
+before its last commit may not repeat.
 """
 
 from __future__ import annotations

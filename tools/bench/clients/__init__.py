@@ -1,5 +1,5 @@
 """Has a module for each client, with the functions that the bench measures.
 
-`WORKS` in a module has these functions by name. Functions of different clients that do the same
+`WORKS` in a module maps names to these functions. Functions of different clients that do the same
 have the same name. `worker` runs one function.
 """

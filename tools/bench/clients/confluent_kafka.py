@@ -48,7 +48,7 @@ def producer_of(task: Task, **settings: object) -> Any:
 
 
 def for_throughput(task: Task) -> Any:
-    """Returns a producer after a first send; its queue has capacity for all records."""
+    """Returns a producer that has sent one record, and whose queue has capacity for all records."""
     producer = producer_of(
         task,
         **{

@@ -19,7 +19,7 @@ WORKER_TIMEOUT_S: Final = 300
 
 
 class WorkerTask(Protocol):
-    """A NamedTuple with the name of a client; a worker gets its fields as JSON."""
+    """A NamedTuple with the name of a client; a worker gets the tuple's fields as JSON."""
 
     @property
     def client(self) -> str:
@@ -32,7 +32,7 @@ class WorkerTask(Protocol):
 def run_task(
     task: WorkerTask, byte_code: Path, worker: str = "tools.bench.clients.worker"
 ) -> dict[str, Any]:
-    """Returns the result of the module `worker`, or {"fault": its stderr or the timeout error}.
+    """Returns the result of the module `worker`, or {"fault": stderr or the timeout error}.
 
     Python caches byte code in the folder `byte_code`.
     """

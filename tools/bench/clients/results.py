@@ -1,4 +1,4 @@
-"""Collects measurements by turn, and formats their tables. Works on plain data.
+"""Collects measurements by turn, and formats tables of the measurements. Works on plain data.
 
 In a turn each client runs a row of the table once.
 """
@@ -39,7 +39,7 @@ class Results:
         self._turns[row].append({})
 
     def middle(self, row: str, client: str) -> TimePerRecord | None:
-        """Returns the medians of a client's times over all turns of a row; None if not measured."""
+        """Returns the medians of a client's times over all turns of a row; None if it has none."""
         found = [turn[client] for turn in self._turns[row] if client in turn]
         if not found:
             return None
@@ -49,7 +49,7 @@ class Results:
         )
 
     def ratio(self, row: str, peer: str) -> TimePerRecord | None:
-        """Returns the medians, over all turns, of kproto's times divided by the peer's.
+        """Returns the medians, over all turns, of kproto's times divided by those of client `peer`.
 
         A turn measures each client once. Returns None if both clients ran in no turn.
         """
@@ -62,7 +62,7 @@ class Results:
         )
 
     def ratios(self, row: str, peer: str) -> list[TimePerRecord]:
-        """Returns kproto's times divided by the peer's, for each turn in which both clients ran."""
+        """Returns kproto's times divided by those of `peer`, for each turn with both clients."""
         pairs = [
             (turn["kproto"], turn[peer])
             for turn in self._turns[row]
@@ -129,7 +129,7 @@ def cpu_cell_of(row: Row, results: Results) -> str:
 
 
 def cell_of(row: Row, client: str, results: Results) -> str:
-    """Returns a client's rate or time with its CPU time; for a peer also kproto's ratio to it.
+    """Returns a client's rate or time with its CPU time; for other clients also kproto's ratio.
 
     Returns "" if the client has no work in the row, and "not measured" without measurements.
     """

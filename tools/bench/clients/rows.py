@@ -34,11 +34,12 @@ class MeasurementUnit(Enum):
 class Row(NamedTuple):
     """One row of the client table.
 
-    `works` has the name of the work by client; a client without an equivalent is missing. `records`
-    is the number of records; None means the number that the user requested. `times` is the number
-    of measurements of each client per repetition (`--repeat`). With `keyed` records have a key,
-    with `headers` six headers. With `reads` the work reads a topic that all rows with equal
-    `headers` share. With `few` the work has a new topic with a few records.
+    `works` maps each client to the name of the function to measure; a client without an equivalent
+    is missing. `records` is the number of records; None means the number that the user requested.
+    `times` is the number of measurements of each client per repetition (`--repeat`). With `keyed`,
+    records have a key; with `headers`, records have six headers. With `reads`, the function reads a
+    topic that all rows with equal `headers` share. With `few`, the topic is new and has a few
+    records.
     """
 
     name: str
@@ -205,7 +206,8 @@ def clients_of(row: Row, wanted: Sequence[str]) -> list[str]:
 def records_of(row: Row, client: str, records: int) -> int:
     """Returns the number of records that the bench measures in a row for a client.
 
-    `records` is the number that the user requested. Slow clients get a share of it.
+    `records` is the number that the user requested. For slow clients, the result is a share of that
+    number.
     """
     if row.records is not None:
         return row.records

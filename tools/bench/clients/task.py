@@ -1,6 +1,7 @@
 """The tasks of the bench's clients, and the measuring code that they share.
 
-Imports the standard library only, because it runs in our environment and in that of the peers.
+Imports the standard library only, because it runs in the environment of kproto and in that of the
+other clients.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ROUNDS: Final = 5
 class Task(NamedTuple):
     """Identifies a measurement: `client` and `work`, the name of the client's function to measure.
 
-    With `keyed` the records have keys, with `headers` they have headers.
+    With `keyed`, the records have keys; with `headers`, the records have headers.
     """
 
     client: str
@@ -75,7 +76,7 @@ class Meter:
 
 
 class ReadMeter:
-    """Counts records that arrive in lists; does not measure the first ones (see `WARM_SHARE`).
+    """Counts records that arrive in lists; does not measure the first records (see `WARM_SHARE`).
 
     When `is_done` has returned True, `measured` is the result.
     """

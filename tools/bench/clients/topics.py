@@ -20,7 +20,7 @@ async def delete_topic(bootstrap: str, topic: str) -> None:
 
 
 async def fill_topic(bootstrap: str, topic: str, count: int, *, headers: bool) -> None:
-    """Writes exactly `count` records with a key to partition 0, with six headers if `headers`."""
+    """Writes `count` records with a key to partition 0; with `headers`, each has six headers."""
     made = keys(CHUNK)
     sets = header_sets() if headers else [[]]
     records = [

@@ -2,8 +2,8 @@
 
     python -m tools.bench.clients.worker '{"client": "kproto", "work": "produce", …}'
 
-The line is a `TimePerRecord` with the client's version, or {"skipped": reason}. Runs in our
-environment and in that of the peers, so it imports only the requested client.
+The line is a `TimePerRecord` with the client's version, or {"skipped": reason}. The module runs in
+the environment of kproto and in that of the other clients, so it imports only the requested client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures consumer groups: cost per record, time to start and to take over, and assignors.
+"""Measures consumer groups: cost per record, time of a start and of a handover, assignors.
 
     python -m tools.bench.groups [reading] [running] [members] [assignors]
 

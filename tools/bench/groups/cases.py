@@ -20,7 +20,8 @@ CASES: Final = {
 def members(*, equal: bool) -> dict[str, list[str]]:
     """Returns the subscribed topics by member id.
 
-    With `equal`, all members have all topics; otherwise every tenth member lacks the first topic.
+    With `equal`, all members subscribe to all topics; otherwise every tenth member does not
+    subscribe to the first topic.
     """
     topics = list(TOPICS)
     return {

@@ -1,4 +1,4 @@
-"""Measures how fast a member starts, and how fast it takes over the partitions of another.
+"""Measures how fast a member starts, and how fast it takes over partitions of another member.
 
 Each client has a program (`with_…`), which prints a line of JSON with the seconds of its rounds.
 The programs run in turn on a real broker without an initial rebalance delay.

@@ -53,7 +53,7 @@ async def by_hand(bootstrap: str, records: int, _: str) -> float:
 
 
 async def as_member(bootstrap: str, records: int, group: str) -> float:
-    """Returns the CPU seconds to read `records` records alone in a group, with auto-commit."""
+    """Returns the CPU seconds to read `records` records as the only member, with auto-commit."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0

@@ -1,8 +1,8 @@
-"""Measures how fast a member of a client with a poll loop starts and takes over partitions.
+"""Measures starts of members, and handovers of partitions, for clients with a poll loop.
 
 In a handover, two consumers run, each in its own thread.
 
-Imports the standard library only, because it runs in the peers' environment.
+Imports the standard library only, because it runs in the environment of the other clients.
 """
 
 from __future__ import annotations

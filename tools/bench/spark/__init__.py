@@ -1,1 +1,1 @@
-"""Compares kproto's data source with the JVM connector: same cores, same topic, same run."""
+"""Compares kproto's data source with the JVM connector on the same cores and topic, in one run."""

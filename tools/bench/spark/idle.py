@@ -1,4 +1,4 @@
-"""A Python data source without Kafka: shows the cost of PySpark itself.
+"""Implements a Python data source without Kafka, which shows the cost of PySpark itself.
 
 The sink ignores its rows. The source creates one record batch and yields it repeatedly. No source
 or sink in Python can be faster.

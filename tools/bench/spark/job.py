@@ -2,8 +2,8 @@
 
 The topic has CloudEvents: one of 1,000 is sent twice, one of 1,500 is followed by an invalid
 record. The job sets the status of each event, drops duplicates, writes Parquet by status and type,
-and counts the written rows. The peer does the same with `format("kafka")` and Spark's built-in
-functions.
+and counts the written rows. The compared job does the same with `format("kafka")` and Spark's
+built-in functions.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _VIEW: Final = "rows_to_write"
 
 
 def hold_rows(spark: SparkSession, task: Mapping[str, Any], rows: int) -> int:
-    """Caches rows in memory, with one partition per core; returns their number."""
+    """Caches rows in memory, in one partition per core; returns the number of rows."""
     from pyspark.sql import functions as sf
 
     number = sf.format_string("%09d", "id")

@@ -1,5 +1,5 @@
 """Has a module for each client, with the transactions that the bench measures.
 
-`WORKS` in a module has its functions by name. Functions of different clients that do the same have
-the same name. `worker` runs one function in a process of its own.
+`WORKS` in a module maps names to its functions. Functions of different clients that do the same
+have the same name. `worker` runs one function in a process of its own.
 """

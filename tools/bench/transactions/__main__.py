@@ -1,14 +1,14 @@
-"""Measures transactions against real brokers: kproto and its peers in the same run.
+"""Measures transactions against real brokers: kproto and other clients, in the same run.
 
     python -m tools.bench.transactions [--repeat 5] [--rows TEXT] [--clients NAMES] [--brokers …]
 
 Each measurement has its own process, its own transactional id, and a topic of one partition; values
 have 100 bytes. All producers have acks=all, batches of up to 1 MB, no compression, and no linger;
-the peers retry after 5 ms. A turn measures each client once; every other turn has the reverse
-order. The first transactions of a process are not measured. After each measurement the benchmark
-reads the topic with read_committed, and compares the number of records and, for
-"consume-transform-produce", the committed offset. A table has the medians of the turns, and of the
-ratios within a turn.
+the other clients retry after 5 ms. A turn measures each client once; every second turn does so in
+reverse order. The first transactions of a process are not measured. After each measurement the
+benchmark reads the topic with read_committed, and compares the number of records and, for
+"consume-transform-produce", the committed offset. A table has the medians of the turns, and the
+medians of the ratios of two clients within a turn.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 class Bench:
     """Runs the rows against one broker, and collects the measurements.
 
-    `rates` has the time per record, and `medians` p50 of a transaction with the CPU time.
+    `rates` has the times per record; `medians` has the p50 of a transaction's time, and the CPU
+    time.
     """
 
     def __init__(self, bootstrap: str, clients: Sequence[str], byte_code: Path) -> None:
@@ -307,7 +308,7 @@ def p50_of(row: Row, client: str, results: Results) -> str:
 
 
 def beside(ratios: list[float], client: str) -> str:
-    """Returns the ratio to a peer in brackets: the median, and the range over the turns."""
+    """Returns the ratio to another client in brackets: the median, and the range over the turns."""
     if client == "kproto" or not ratios:
         return ""
     return f" ({statistics.median(ratios):.2f}, {min(ratios):.2f}–{max(ratios):.2f})"

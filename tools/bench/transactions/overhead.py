@@ -26,7 +26,7 @@ async def measure_overhead(bootstrap: str, topic: str, size: int, rounds: int) -
     """Sends lists of `size` records to a topic by both producers, in alternating order.
 
     Each round measures a transaction, with its begin and commit, and a call of `send_many` without
-    a transaction. A tenth of the rounds before these are not measured.
+    a transaction. Before the measured rounds, runs a tenth as many rounds without measuring them.
     """
     values = [VALUE] * size
     spent: tuple[list[float], list[float]] = ([], [])

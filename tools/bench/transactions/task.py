@@ -1,6 +1,7 @@
 """The tasks of the table of transactions, and the measuring code that the clients share.
 
-Imports the standard library only, because it runs in our environment and in that of the peers.
+Imports the standard library only, because it runs in the environment of kproto and in that of the
+other clients.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ BATCH_BYTES: Final = 1_000_000
 class Task(NamedTuple):
     """Identifies a measurement of `transactions` transactions of `size` records each.
 
-    `client` and `work` name the function. It writes to `topic`; "transform" also reads `source`,
-    as a member of the group `topic`. `warm` transactions before these are not measured.
-    `linger_ms` is that of the producer.
+    `client` and `work` name the function. The function writes to `topic`; "transform" also reads
+    `source`, as a member of the group `topic`. Before the measured transactions, the function runs
+    `warm` unmeasured ones. `linger_ms` is the producer's linger.
     """
 
     client: str
@@ -65,8 +66,8 @@ class Task(NamedTuple):
 class MeasuredTransactions(NamedTuple):
     """Seconds and CPU seconds of the whole process per record, and p50 of a transaction's time.
 
-    The time of a transaction lasts from its begin, for "transform" from the poll before it, to the
-    end of its commit, in seconds.
+    The time of a transaction, in seconds, ends with its commit. It starts with its begin; for
+    "transform", it starts with the poll before the begin.
     """
 
     seconds: float

@@ -48,7 +48,7 @@ def produce(task: Task) -> MeasuredTransactions:
 
 
 def transform(task: Task) -> MeasuredTransactions:
-    """Reads the source, and sends each value back to front, with the consumer's offsets."""
+    """Reads the source, sends each value reversed, and commits the consumer's offsets."""
     consumer = Consumer(
         {
             "bootstrap.servers": task.bootstrap,

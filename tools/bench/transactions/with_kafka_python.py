@@ -47,7 +47,7 @@ def produce(task: Task) -> MeasuredTransactions:
 
 
 def transform(task: Task) -> MeasuredTransactions:
-    """Reads the source, and sends each value back to front, with the offset after the last one."""
+    """Reads the source, sends each value reversed, and commits the offset after the last record."""
     consumer = KafkaConsumer(
         task.source,
         bootstrap_servers=task.bootstrap,

@@ -31,7 +31,7 @@ async def produce(task: Task) -> MeasuredTransactions:
 
 
 async def transform(task: Task) -> MeasuredTransactions:
-    """Reads the source, and sends each value back to front, with the consumer's offsets."""
+    """Reads the source, sends each value reversed, and commits the consumer's offsets."""
     async with Client(task.bootstrap) as client:
         consumer = client.consumer(
             task.source, group=task.topic, read_committed=True, auto_commit=False

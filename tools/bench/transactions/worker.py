@@ -2,7 +2,8 @@
 
     python -m tools.bench.transactions.worker '{"client": "kproto", "work": "produce", …}'
 
-Runs in our environment and in that of the peers, so it imports only the requested client.
+The module runs in the environment of kproto and in that of the other clients, so it imports only
+the requested client.
 """
 
 from __future__ import annotations

@@ -4,5 +4,5 @@
 
 Each program appends lines to LOG (see `lines`) and leaves the group on SIGTERM. Most programs sleep
 after each record or poll, like an application that processes records. The client id is the file
-name of LOG without suffix; the broker's records name the member by this id.
+name of LOG without suffix; records of the group in `__consumer_offsets` contain this id.
 """
