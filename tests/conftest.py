@@ -125,7 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Excludes some two million objects, which live until the end, from garbage collections."""
+    """Excludes about two million objects, which live until the end, from garbage collections."""
     freeze_live_objects()
 
 

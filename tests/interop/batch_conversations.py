@@ -1,7 +1,7 @@
 """Produces batches with odd headers to a real and to the embedded broker, for comparison.
 
-The result of each batch is the response, and for an accepted batch the header that the broker has
-stored.
+The result of a batch is the response. If the broker accepts the batch, the result also has the
+header that the broker has stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tests that the embedded broker gives the same responses as a real broker.
 
 Differences are listed by name with the reason: the embedded broker lacks a feature, or the releases
-differ. A listed difference that no longer occurs fails the test, too.
+differ. A listed difference that no longer occurs also fails the test.
 """
 
 from __future__ import annotations

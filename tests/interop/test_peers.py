@@ -1,4 +1,4 @@
-"""Tests other clients on the embedded broker: each writes, and each reads all records."""
+"""Tests other clients on the embedded broker: each client writes records and reads all records."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ async def check_transformed(bootstrap: str, topic: str) -> list[list[object]]:
 
 @pytest.fixture(scope="module", params=[None, pytest.param("3.9.2", marks=pytest.mark.exhaustive)])
 def broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """Yields a broker with transaction.version 2, or of a release with transaction.version 0."""
+    """Yields a broker with transaction.version 2, or a broker of a release with version 0."""
     settings = BrokerSettings(
         release=request.param, group_coordinator_rebalance_protocols=("classic", "consumer")
     )

@@ -181,7 +181,7 @@ def a_member_revokes_nothing(side: ConsumerSide) -> Iterator[object]:
 
 
 def commits_with_stale_epochs(side: ConsumerSide) -> Iterator[object]:
-    """Commits with old member epochs.
+    """Commits offsets with old member epochs.
 
     KIP-1251: the broker accepts an old epoch for partitions kept since that epoch.
     """

@@ -1,4 +1,4 @@
-"""Tests that a real and the embedded broker answer random requests equally with the same ACLs."""
+"""Tests that a real and the embedded broker with the same ACLs answer random requests equally."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Tests that the embedded broker answers KIP-848 members as a real broker does.
 
 Members follow a script or act at random. The passage of time changes the group only in the scripts
-that wait for a timeout. The tests compare the members' responses, and on a new release the
-coordinator's records at the end of a script.
+that wait for a timeout. The tests compare the members' responses. On a new release, the tests also
+compare the coordinator's records at the end of a script.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def create(name: str, broker: Broker) -> None:
 
 
 def run_on_both(brokers: Brokers, script: ConsumerScript) -> tuple[list[object], list[object]]:
-    """Returns the responses of the real broker to the members, and of the embedded broker.
+    """Returns the members' responses from the real broker and from the embedded broker.
 
     If the real broker is of a new release, each list ends with the coordinator's records. The
     embedded broker generates the same ids as the real broker, because assignments and the order of

@@ -133,7 +133,7 @@ async def fail_at_the_tenth(client: kproto.Client, topic: str, seen: list[tuple[
 async def test_position_waits_for_pending_transactional_offsets(
     client: kproto.Client, topic: str
 ) -> None:
-    """KIP-447; the test sends the requests of a transactional producer."""
+    """The test sends the requests of a transactional producer (KIP-447)."""
     await fill(client, topic)
 
     transaction = Transaction(client, topic)

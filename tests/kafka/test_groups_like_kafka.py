@@ -436,7 +436,7 @@ def names_apart(chance: random.Random) -> list[str]:
 def voted(side: Side, wanted: list[tuple[str, bytes]]) -> str:
     """Returns the protocol that the broker selects by the votes of three members.
 
-    Each member supports all protocols of `wanted`; each prefers a different one.
+    Each member supports all protocols of `wanted`, and prefers a different protocol.
     """
     joined(side, "a", protocols=wanted)
     for who, start in (("b", 1), ("c", 2)):

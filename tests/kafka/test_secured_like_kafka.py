@@ -95,7 +95,7 @@ def real(secured: SecuredKafka) -> Iterator[Side]:
 
 @pytest.fixture(scope="module")
 def ours(real: Side) -> Iterator[Side]:
-    """Yields the embedded broker, with the users and rights of the real one."""
+    """Yields the embedded broker, with the users and rights of the real broker."""
     common: dict[str, Any] = {
         "authorizer": True,  # without an authorizer every user sees every token
         "super_users": ("User:admin", "User:ANONYMOUS"),

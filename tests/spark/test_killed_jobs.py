@@ -157,7 +157,7 @@ def test_restart_after_a_kill_without_atomic_rename(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without atomic renames, the manifest is written last; files without one do not count."""
+    """Without atomic renames, the manifest is written last: files need a manifest to count."""
     monkeypatch.setattr(output_files, "ATOMIC", frozenset())
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
@@ -170,7 +170,7 @@ def test_restart_after_a_kill_without_atomic_rename(
 
 
 class Reports:
-    """Records the data losses and guarantees that a run reports."""
+    """Collects the data losses and guarantees that a run reports."""
 
     def __init__(self, reported: list[str]) -> None:
         self.reported = reported

@@ -102,7 +102,7 @@ def noise(content: bytes, response: ReceivedResponse, chance: random.Random) -> 
 
 
 def giant_frame(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Sends a frame size of 2 GiB, above the limit, or below zero."""
+    """Sends a wrong frame size: 2 GiB, a size above the limit, or a negative size."""
     size = chance.choice([0x7FFFFFFF, DEFAULT_MAX_FRAME_BYTES + 1, -1, -0x80000000])
     return Reply(struct.pack(">i", size) + content, Then.SILENCE)
 

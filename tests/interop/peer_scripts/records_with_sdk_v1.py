@@ -1,4 +1,4 @@
-"""Encodes events with v1 of the official SDK: events on standard input, records on output.
+"""Encodes events from standard input with v1 of the official SDK, and prints the records.
 
 Events and records are JSON. An event has `attributes`, and `data` or `data_base64`. Each event
 becomes one record in structured mode, with `key`, `value` and `headers`, a list of [name, value].

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
-    """Returns the row count of each format, how many rows each lacks, and the column types."""
+    """Returns the row count, the number of missing rows and the column types of each format."""
     from kproto_pipeline import register
 
     register(spark)

@@ -124,7 +124,7 @@ def test_fetch_with_a_small_broker_limit_is_answered_at_once() -> None:
 
 
 def test_fetch_with_a_small_partition_limit_waits() -> None:
-    """As in Kafka: other partitions could still have records."""
+    """As in Kafka, the fetch waits, because other partitions could still get records."""
     where = context()
     for _ in range(3):
         decided(where, produce_request(), 9)

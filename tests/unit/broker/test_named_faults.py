@@ -76,7 +76,7 @@ def ends(broker: ThreadedBroker, topic: str = "t") -> list[int]:
 
 @pytest.fixture
 def topics(broker: ThreadedBroker) -> ThreadedBroker:
-    """Returns a broker with topic t of two partitions, and topic u of one."""
+    """Returns a broker with topic t of two partitions, and topic u of one partition."""
     broker.call(lambda it: (it.create_topic("t", partitions=2), it.create_topic("u")))
     return broker
 

@@ -98,7 +98,7 @@ def class_names() -> list[str]:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Returns the names; of several names that are equal in Python, only the last."""
+    """Returns the names; if several names are equal in Python, only the last of these names."""
     return list({snake_case(name): name for name in names}.values())
 
 

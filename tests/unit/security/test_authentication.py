@@ -1,4 +1,4 @@
-"""Tests SASL on a connection without I/O: which request or token comes when.
+"""Tests SASL on a connection without I/O: the order of requests and tokens.
 
 The order depends on the broker's versions of the SASL requests.
 """

@@ -46,7 +46,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Issuer:
-    """Answers each request with the next of `answers` (status, body), and repeats the last one."""
+    """Answers each request with the next of `answers` (status, body); repeats the last answer."""
 
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.answers = list(answers)

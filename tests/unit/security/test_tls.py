@@ -1,4 +1,4 @@
-"""Tests the settings of `Tls` and the error of each invalid one, with the real OpenSSL."""
+"""Tests the settings of `Tls`, and the error of each invalid setting, with the real OpenSSL."""
 
 from __future__ import annotations
 

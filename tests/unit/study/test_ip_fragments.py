@@ -1,4 +1,4 @@
-"""Tests fragments of IP packets: reassembled in any order, or dropped if incomplete."""
+"""Tests that IP fragments are reassembled in any order, and dropped if a packet is incomplete."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def find(
     simplest: bool = False,
     examples: int = 3000,
 ) -> Any:
-    """Returns a value that satisfies `wanted`: the first one found, or the simplest."""
+    """Returns a value that satisfies `wanted`: the first value found, or the simplest value."""
     phases = [Phase.generate, Phase.shrink] if simplest else [Phase.generate]
     bounded = settings(max_examples=examples, derandomize=True, database=None, phases=phases)
     return hypothesis.find(values, lambda value: bool(wanted(value)), settings=bounded)

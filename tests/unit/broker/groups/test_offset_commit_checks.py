@@ -22,7 +22,7 @@ FINE = "NONE"
 
 @dataclass
 class ClassicGroup:
-    """A group in generation 4 with member a and the static member b, of instance i."""
+    """A group in generation 4 with member a and the static member b, whose instance id is i."""
 
     state: ClassicGroupState
     protocol_type: str | None = "consumer"

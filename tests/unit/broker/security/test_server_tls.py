@@ -1,4 +1,4 @@
-"""Tests a listener's TLS settings: valid certificates and keys, and what each error names."""
+"""Tests a listener's TLS settings: valid certificates and keys, and errors of invalid settings."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def metadata(state: S = S.EMPTY, **fields: Any) -> TransactionMetadata:
 
 
 class Result(NamedTuple):
-    """The state after a request, and the producer id and epochs."""
+    """The state, the producer ids and the epochs after a request."""
 
     state: S
     producer_id: int

@@ -320,7 +320,7 @@ async def test_describe_producers_omits_expired_producers() -> None:
 
 
 def listed(play: Play, **filters: Any) -> set[str]:
-    """Returns the ids that all nodes list together."""
+    """Returns the union of the transactional ids that each node lists."""
     found: list[str] = []
     for node in (1, 2, 3):
         answer = play.send(ListTransactionsRequest(**filters), 2, node)
@@ -445,7 +445,7 @@ def rows() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("granted", "expected"), list(rows()))
 def test_list_transactions_hides_ids(granted: list[Any], expected: set[str]) -> None:
-    """WRITE on an id implies DESCRIBE."""
+    """An ACL that allows WRITE on a transactional id also allows DESCRIBE."""
     acls = tuple(Acl("User:alice", *each) for each in granted)
     settings = BrokerSettings(authorizer=True, acls=acls, super_users=("User:admin",))
     cluster = ClusterState(settings)

@@ -1,4 +1,4 @@
-"""Tests the records of `__transaction_state`: loaded metadata is the stored metadata."""
+"""Tests that metadata loaded from `__transaction_state` equals the stored metadata."""
 
 from __future__ import annotations
 

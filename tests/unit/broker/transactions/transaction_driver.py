@@ -61,7 +61,7 @@ def name_of(code: int) -> str:
 
 
 class Play:
-    """A cluster of three nodes with topic t of two partitions, and topic s with one replica each.
+    """A cluster of three nodes; t has two partitions, and s has one replica per partition.
 
     The replicas of s-0, s-1 and s-2 are the nodes 1, 2 and 3.
     """

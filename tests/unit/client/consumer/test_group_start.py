@@ -1,6 +1,6 @@
 """Tests the positions at which a group's partitions start, and errors of OffsetFetch.
 
-A partition may have no committed offset, or one that is out of range or truncated.
+A partition may have no committed offset, or an offset that is out of range or truncated.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ async def test_values_have_their_partition_and_next_offset() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_control_and_aborted_batches_are_hidden(kind: str) -> None:
-    """Control batches are always hidden, aborted transactions only with `read_committed`."""
+    """Control batches are always hidden; aborted batches are hidden only with `read_committed`."""
 
     def mine(base_offset: int, value: bytes, producer_id: int) -> bytes:
         return batch(
@@ -166,7 +166,7 @@ async def test_start_and_end_inside_batches_are_exact(kind: str, size: int) -> N
 
 
 async def test_raw_batches_are_whole_and_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first batch has records before the start offset, the last has records after the end."""
+    """Records of the first batch precede the start offset; records of the last follow the end."""
     import sys
 
     async with cluster(t=1) as (log, client):

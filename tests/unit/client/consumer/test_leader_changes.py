@@ -66,7 +66,7 @@ async def test_each_record_is_read_once_while_leaders_move_and_stop(seed: int) -
 
 
 async def test_leader_that_answers_no_fetch_is_not_asked_for_the_new_leader() -> None:
-    """The shared connection to the leader is the only one that is open, and has no failure."""
+    """Only the shared connection to the leader is open, and this connection has no failure."""
     asked: list[object] = []
     async with Cluster(brokers=3) as cluster:
         cluster.create_topic("t", partitions=1, replication_factor=3)

@@ -1,4 +1,4 @@
-"""Tests concurrent metadata refreshes: the calls share the next request, not one in flight."""
+"""Tests concurrent metadata refreshes: calls share the next request, not a request in flight."""
 
 from __future__ import annotations
 

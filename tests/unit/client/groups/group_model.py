@@ -490,7 +490,7 @@ class Model:
         return [each for each in self.members if not each.is_dead]
 
     def play(self) -> None:
-        """Runs two minutes with failures, then `REST_S` s without; members must become stable."""
+        """Runs 120 s with failures, `REST_S` s without failures, and `check_rest` at the end."""
         before = random.getstate()
         random.seed(self.seed)  # jitter of backoffs
         try:

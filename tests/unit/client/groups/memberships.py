@@ -48,7 +48,7 @@ def error(name: str) -> BrokerResponseError:
 
 
 class Walk:
-    """A member of group g that subscribes to topic t; sessions of 10 s, a heartbeat each second."""
+    """A member of group g and topic t, with a session of 10 s and a heartbeat each second."""
 
     def __init__(self, topic: str = "t", **settings: Any) -> None:
         its: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Tests which broker the client uses if any broker can answer.
 
-If a broker is silent, the client tries the next one after a short delay.
+If a broker is silent, the client tries the next broker after a short delay.
 """
 
 from __future__ import annotations

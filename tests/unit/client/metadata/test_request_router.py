@@ -71,7 +71,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 @asynccontextmanager
 async def three_brokers() -> AsyncIterator[tuple[ScriptedCluster, Client]]:
-    """Yields nodes 0, 1 and 2; `t` has a partition on each node, `u` has one on node 1."""
+    """Yields nodes 0, 1 and 2; `t` has a partition on each node, `u` has a partition on node 1."""
     async with scripted_cluster() as cluster:
         cluster.topic("t", [0, 1, 2])
         cluster.topic("u", [1])

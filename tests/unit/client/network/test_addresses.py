@@ -1,4 +1,4 @@
-"""Tests host names with several addresses; a silent address delays the next only briefly."""
+"""Tests host names with several addresses; a silent address delays the next address briefly."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_several_failures_become_one_error(errors: list[Any], kind: type[Excepti
 async def test_slower_address_is_kept_for_later_attempts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The second address connects before the first one, which remains for later attempts."""
+    """The second address connects first; the first address remains for later attempts."""
     made: list[socket.socket] = []
 
     async def connected(socket_address: SocketAddress) -> socket.socket:

@@ -43,7 +43,7 @@ async def test_stop_commits_its_record_only_if_done() -> None:
 
 
 async def test_records_in_flight_are_finished_and_none_is_redelivered() -> None:
-    """Some records are processed while an earlier record of another key is not."""
+    """Some records are processed while an earlier record of another key is still in process."""
     async with orders(300) as it:
         for _ in range(5):
             async with it.consumer() as consumer:

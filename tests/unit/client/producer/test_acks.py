@@ -1,4 +1,4 @@
-"""Tests acknowledgements of one record and of many."""
+"""Tests acknowledgements of one record and of many records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests failed deliveries that no caller has awaited: kept for the next flush, up to a limit."""
+"""Tests failed deliveries that no caller awaited: up to a limit, the next flush reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests leader hints: a former leader names the new one, without a Metadata request (KIP-951)."""
+"""Tests leader hints: a former leader names the new leader, without Metadata (KIP-951)."""
 
 from __future__ import annotations
 

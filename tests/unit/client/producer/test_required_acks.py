@@ -151,7 +151,7 @@ async def test_records_larger_than_the_socket_buffer_are_sent_before_the_client_
 
 
 async def test_refused_records_without_a_response_are_lost() -> None:
-    """The broker closes the connection; the next records are sent on a new one."""
+    """The broker closes the connection; the next records are sent on a new connection."""
     async with Broker() as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t")
         broker.control(ErrorCode("TOPIC_AUTHORIZATION_FAILED"), request=ProduceRequest)

@@ -1,4 +1,4 @@
-"""Tests the folder of a release: a write replaces whole modules; a failed one changes nothing."""
+"""Tests a release's folder: a write replaces whole modules; a failed write changes nothing."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_ending_signals_interrupt(number: signal.Signals) -> None:
 
 
 def test_signals_after_the_first_do_nothing() -> None:
-    """Later signals are ignored even during cleanup, and even if the first one was deferred."""
+    """Later signals are ignored even during cleanup, and even if the first signal was deferred."""
     tidied = []
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Tests the header checksum of lz4 frames: the correct one, and Kafka's wrong one for magic 0."""
+"""Tests correct header checksums of lz4 frames, and Kafka's wrong checksums for magic 0."""
 
 from __future__ import annotations
 

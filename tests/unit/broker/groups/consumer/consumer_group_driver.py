@@ -54,8 +54,8 @@ def metadata(*topics: str) -> bytes:
 class ConsumerPlay:
     """Drives group `g`; topics t, u and v have 6, 3 and 2 partitions.
 
-    `refuses` names the error of every log write; if empty, writes succeed. The first rebalance of
-    classic members is delayed by `delay_ms`.
+    `refuses` names the error of every log write; if `refuses` is empty, writes succeed. The first
+    rebalance of classic members is delayed by `delay_ms`.
     """
 
     def __init__(self, *, delay_ms: int = 0, **limits: Any) -> None:

@@ -143,7 +143,7 @@ def test_inconvertible_group_stays_classic(
 
 
 def test_subscription_without_the_fields_of_its_version_is_converted() -> None:
-    """kafka-go sends version 1 without owned partitions."""
+    """kafka-go sends subscriptions of version 1 without owned partitions."""
     play = ConsumerPlay()
     a = classic(play)
     (member,) = play.classic_group.members.values()

@@ -490,7 +490,7 @@ async def test_callback_that_raises_ends_the_member(
 
 @pytest.mark.parametrize("name", ["assign", "revoke"])
 async def test_callback_that_cancels_its_own_task_ends_the_member(name: str) -> None:
-    """The listener gets an error, which tells the caller why no records arrive."""
+    """The listener gets an error, so that the caller learns why no records arrive."""
 
     def cancel() -> None:
         task = asyncio.current_task()

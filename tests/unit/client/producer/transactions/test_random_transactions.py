@@ -1,4 +1,4 @@
-"""Tests random transactions under random faults and cancellations: the log has what was committed.
+"""Tests that the log has the committed transactions, despite random faults and cancellations.
 
 If the block of a transaction ends without an error, the whole transaction is committed. If the
 block raises an error, nothing is committed. If the error calls the outcome unknown, the whole

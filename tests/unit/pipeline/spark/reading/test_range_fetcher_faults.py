@@ -151,7 +151,7 @@ async def test_fatal_error_is_raised_at_once() -> None:
 
 
 async def test_lagging_high_watermark_of_a_new_leader_is_no_data_loss() -> None:
-    """ListOffsets decides where the log ends; the high watermark of a fetch does not."""
+    """ListOffsets, not the high watermark of a fetch, decides where the log ends."""
     async with log_of() as log:
         lagging = 2
 
