@@ -43,7 +43,7 @@ class Clock:
         await asyncio.sleep(seconds)
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """Returns an async context manager that raises TimeoutError if it lasts over `seconds`."""
+        """Returns an async context manager that raises TimeoutError after `seconds`."""
         return asyncio.timeout(seconds)
 
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def start_task(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Returns a task that runs `coroutine`, and starts it once the caller waits or ends."""
+    """Returns a task that runs `coroutine`; the task starts when the caller waits or ends."""
     loop = asyncio.get_running_loop()
     if loop.get_task_factory() is None:
         return loop.create_task(coroutine)

@@ -25,9 +25,9 @@ def warn_unclosed(what: str, source: object) -> None:
 def finalize(check: Callable[[], None]) -> None:
     """Calls `check`, which warns if an object was not closed.
 
-    When the interpreter exits and has begun to destroy its modules, their names may be None: then
-    ignores an exception of `check`. Each `__del__` has this function as a default argument, because
-    the name `finalize` may be None by then, too.
+    Ignores an exception of `check` if the interpreter exits and has begun to destroy its modules: a
+    name in a destroyed module may be None. For this reason, each `__del__` has this function as a
+    default argument instead of looking up the name `finalize`.
     """
     try:
         check()

@@ -75,7 +75,7 @@ def _users(options: argparse.Namespace) -> dict[str, str]:
     """Returns the passwords by user.
 
     Raises ConfigurationError if a user is given twice, if a SASL listener has neither `--user` nor
-    `--unsecured-tokens`, or if one of these options is given without a SASL listener.
+    `--unsecured-tokens`, or if `--user` or `--unsecured-tokens` is given without a SASL listener.
     """
     users = dict(options.users)
     if len(users) < len(options.users):
@@ -95,7 +95,7 @@ def _users(options: argparse.Namespace) -> dict[str, str]:
 def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
     """Returns the SASL mechanisms of the broker.
 
-    With `--user` these are PLAIN and SCRAM, and with `--unsecured-tokens` OAUTHBEARER.
+    `--user` adds PLAIN and SCRAM; `--unsecured-tokens` adds OAUTHBEARER.
     """
     users = _MECHANISMS_OF_USERS if options.users else ()
     return (*users, "OAUTHBEARER") if options.unsecured_tokens else users

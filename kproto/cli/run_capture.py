@@ -84,10 +84,10 @@ def _print(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
 
 
 def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> None:
-    """Prints the sums of the exchanges.
+    """Prints the numbers, sizes, errors and latencies of the exchanges, summed up by API.
 
-    If the file has an error, the sums are those of the exchanges before the error, and the error is
-    raised after the output.
+    If the file has an error, prints the sums of the exchanges before the error, then raises the
+    error.
     """
     missing_bytes = gaps = 0
     broken: DecodeError | None = None

@@ -226,8 +226,8 @@ def _message_versions(
 def _example_of(node: Any) -> Any:
     """Returns the member `example` of `node`, if `node` is a finding of a report.
 
-    Returns `node` itself if it has no such member: it is the example. Raises ConfigurationError if
-    `node` is a whole report.
+    If `node` has no member `example`, `node` itself is the example and is returned. Raises
+    ConfigurationError if `node` is a whole report.
     """
     if isinstance(node, dict) and "findings" in node:
         raise ConfigurationError(

@@ -116,8 +116,8 @@ class LineWriter:
     def close(self) -> None:
         """Waits until the queued lines are written, but at most three times `close_timeout_s`.
 
-        It queues the number of dropped lines, queues the end mark, and waits for the end of the
-        thread. Each of these three steps may take `close_timeout_s`.
+        Queues a line with the number of dropped lines, then queues the end mark, then waits for the
+        end of the thread. Each of the three steps may take `close_timeout_s`.
         """
         with contextlib.suppress(queue.Full):
             if self._dropped:

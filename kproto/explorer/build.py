@@ -68,7 +68,7 @@ def page(
     `glossary`: descriptions by name, under `fields`, `messages`, `structs` and `overrides`. `kips`:
     a row for each version of an API, with the keys `api`, `version`, `change` and `kips`. The value
     of `kips` is a list of mappings with `number` and, if known, `title` and `address`. `former`:
-    former names of APIs, each with the present name.
+    present names of APIs by former name.
     """
     style = _file("style.css")
     script = "(() => {\n" + '"use strict";\n' + "".join(map(_file, SCRIPTS)) + "})();\n"

@@ -2,7 +2,7 @@
 
 A field is a list: name, type, versions, a mapping of its other attributes, and its inner fields.
 The mapping is 0 if it is empty but inner fields follow. `_FIELD_KEYS` and `_field` define the keys
-of the mapping, `_message` those of a message. `model.js` reads these lists.
+of the mapping; `_message` defines the keys of a message. `model.js` reads these lists.
 """
 
 from __future__ import annotations

@@ -53,5 +53,5 @@ def kips() -> list[dict[str, Any]]:
 
 
 def former() -> dict[str, str]:
-    """Returns the former names of APIs, each with the present name."""
+    """Returns the present names of renamed APIs, by former name."""
     return former_api_names()

@@ -177,7 +177,7 @@ class Answer(NamedTuple):
     """The answer to a case, or the outcome if there is no answer.
 
     With the outcome DONE, `value` is bytes, or for DECODE JSON data. `taken` is the number of bytes
-    that were read; None if the answer does not have it. `faults` are faults besides the answer, as
+    that were read; None if the answer lacks this number. `faults` are faults besides the answer, as
     tuples: (`garbage`, description) for lines that are not answers, (`order`, description) if a
     later case was answered first.
     """

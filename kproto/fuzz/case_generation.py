@@ -86,7 +86,8 @@ def _in_all_operations(
 def _valid_encodings(message_version: MessageVersion) -> list[bytes]:
     """Returns the valid encodings of `message_version` to mutate, the shortest first.
 
-    Leaves out encodings of more than `_SEED_BYTES`, except the shortest if all are longer.
+    Leaves out encodings of more than `_SEED_BYTES`. If all encodings are longer, returns only the
+    shortest.
     """
     built: list[Message] = [*instances(message_version.cls, message_version.version)]
     built.extend(islice(random_instances(message_version.cls, message_version.version), _SEEDS))

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class DeviationFromKafka(Enum):
-    """Lists the kinds of bytes that kproto refuses and Kafka accepts; the value describes it."""
+    """Lists the kinds of bytes that kproto refuses and Kafka accepts; each value describes one."""
 
     LENGTH = "kproto refuses a length or count below -1, which Kafka takes for null"
     TAG_COUNT = "kproto refuses a count of 2^31 tagged fields or more, which Kafka 3.9 takes for 0"

@@ -61,9 +61,9 @@ class CasePlan:
 class Finding:
     """The faults with the same verdict and operation.
 
-    `example` is a case with this fault, `right` is the judge's answer to the example, and `given`
-    the implementation's. `count` is the number of faults; `message_versions` counts them by message
-    version.
+    `example` is a case with this fault. `right` is the judge's answer to the example, `given` is
+    the implementation's answer to it. `count` is the number of faults; `message_versions` counts
+    them by message version.
     """
 
     verdict: Verdict

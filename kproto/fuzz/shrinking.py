@@ -118,8 +118,8 @@ def _less_bytes(case: Case) -> Iterator[Case]:
 def _shorter_values(case: Case) -> Iterator[Case]:
     """Yields cases in which one string or bytes field is emptied or halved, with a correct length.
 
-    Also shortens a message that kproto cannot read, up to its first unreadable byte. Removing only
-    bytes of the content would make the length wrong.
+    If kproto cannot read the message, yields cases only for the fields before the first unreadable
+    byte. Unlike `_case_of_fewer_bytes`, corrects the length.
     """
     data = cast("bytes", case.content)
     lengths = [

@@ -37,11 +37,11 @@ def vector_messages(message: type[Message], version: int) -> Iterator[Message]:
 
 
 def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
-    """Returns a dict with the first Kafka release, from 0.8.2.0 on, in which a version is stable.
+    """Returns the first Kafka release, from 0.8.2.0 on, in which `version` is stable, as a dict.
 
-    The dict maps the release to the name of the message in that release, and to the version. It is
-    empty for a message without an API, such as a header or a record, and if the version is stable
-    in no release.
+    The only key is the release, and its value is (name of the message in that release, `version`).
+    The dict is empty for a message without an API, such as a header or a record, and if `version`
+    is stable in no release.
     """
     spec = message._definition()
     if spec.type not in {"request", "response"} or spec.api_key is None:

@@ -192,8 +192,8 @@ def _refuse_unanswerable(
 ) -> None:
     """Raises ConfigurationError for a request whose response cannot be read.
 
-    `answer` is the class of the response: either it is None, or it lacks `version`. Does nothing if
-    the request lacks `version`, too: then encoding the request raises the error.
+    `answer` is the class of the response: either it is None, or it lacks `version`. If the request
+    lacks `version` too, does nothing, because encoding the request raises the error.
     """
     if version not in cls.VALID_VERSIONS:
         return  # `encode` raises for it
@@ -309,7 +309,7 @@ class ServerConnection:
     def send(
         self, request: ReceivedRequest, response: Response, version: int | None = None
     ) -> bytes:
-        """Returns the frame of the response to `request`; `version` is by default the request's.
+        """Returns the frame of the response; `version` is by default the version of `request`.
 
         Raises EncodeError if `response` cannot be encoded or belongs to another request.
         """

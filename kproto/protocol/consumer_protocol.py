@@ -58,8 +58,8 @@ def decode_subscription(
     """Returns the subscription in the bytes. Raises DecodeError for invalid bytes.
 
     A version above `highest` is read as `highest`. With `highest=0` only the topics and the user
-    data are read; every version begins with them. With `may_end_early=False` all fields of the
-    version must be there, as Kafka's Java classes demand.
+    data are read; every version begins with them. With `may_end_early=False` the bytes must have
+    all fields of the version, as in Kafka's Java classes.
     """
     return _decode(ConsumerProtocolSubscription, data, highest, may_end_early)
 

@@ -42,7 +42,7 @@ def code_of(name: str) -> int:
 
 
 def error_of_code(code: int, detail: str) -> BrokerResponseError:
-    """Returns the error for `code`: of its own class if there is one, else a BrokerResponseError.
+    """Returns an exception for `code`: of the class for this code, or else a BrokerResponseError.
 
     `detail` names the failed request and its broker.
     """

@@ -5,8 +5,9 @@ buffer is read into several buffers of its own, its pieces, which are then joine
 the decoder. A piece is allocated only when the pieces before it are full, and is no larger than all
 of them together. So the memory follows the received bytes, not the announced size.
 
-The pieces up to `REUSED_BYTES` are kept for the next large frame. Without that, the allocator would
-return them to the system, and each new allocation would cost a page fault for every 4 KiB.
+The first pieces, up to `REUSED_BYTES` in total, are kept for the next large frame. If they were
+freed, the allocator would return them to the system, and each new allocation would cost a page
+fault for every 4 KiB.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class PendingRequests:
     def restore(self, pending: PendingRequest) -> None:
         """Puts a removed request back in front of all pending requests.
 
-        Its response was not read.
+        The response to this request was not read.
         """
         self._waiting.appendleft(pending)
 

@@ -78,7 +78,7 @@ _CONTROLLERS: Final = 2
 def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
     """Yields each broker or controller in a response, its address, and the struct that has both.
 
-    Omits those without a valid address, which error responses contain.
+    Omits nodes without a valid address, which error responses contain.
     """
     kind = "controller" if getattr(message, "endpoint_type", 1) == _CONTROLLERS else "broker"
     for fields in NODE_FIELDS.get(type(message)._generated().__name__, ()):

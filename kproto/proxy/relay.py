@@ -1,8 +1,8 @@
 """Relays one client's connection to a broker, and reports its events.
 
 Forwards bytes unchanged before it decodes them; only with rewriting, it decodes a broker's frames
-before it forwards them. It stops reading from client or broker while too many bytes wait to be sent
-to the peer, so that memory is bounded.
+before it forwards them. To bound memory, it stops reading from the client while too many bytes wait
+to be sent to the broker, and the reverse.
 """
 
 from __future__ import annotations

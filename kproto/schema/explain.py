@@ -208,7 +208,8 @@ def _equals(value: Any, default: Any) -> bool:
 def _made_as(value: Any) -> str | None:
     """Returns the name of the generated class of which `value` is an instance.
 
-    The class of `value` may be a subclass of it. Returns None if `value` is no struct.
+    The class of `value` may be a subclass of the generated class. Returns None if `value` is no
+    struct.
     """
     made = getattr(type(value), "_generated", None)
     return None if made is None else made().__name__
@@ -332,7 +333,8 @@ def _range_of(kind: str) -> str:
 def _kind(value: object) -> str:
     """Describes a value in an error: a number or None as itself, any other value by its type.
 
-    The description of a str, bytes or list has its length, that of a very large int its bits.
+    The description of a str, bytes or list includes the length. The description of a very large int
+    has only the number of bits.
     """
     if type(value) is int and value.bit_length() > _SHOWN_BITS:
         return f"an int of {value.bit_length()} bits"

@@ -182,7 +182,7 @@ def default_words(field: LayoutField) -> str:
 def wire_words(wire: WireType) -> str:
     """Describes the encoding of a type, such as `compact nullable bytes`.
 
-    Calls the type `records` `bytes`, because the encoding is the same.
+    Describes the type `records` as `bytes`, because the encoding is the same.
     """
     if wire.element is not None:
         name = f"[]{wire_words(wire.element)}"

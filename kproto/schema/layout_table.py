@@ -90,8 +90,8 @@ def _rows(
 ) -> Iterator[LayoutRow]:
     """Yields a row for each field of the struct `layout`, and of the structs inside it.
 
-    `base` is `LayoutRow.counts_from`. `start` is the offset of the struct, counted from there; None
-    if it depends on values. `prefix` is the path of the struct, with a dot at the end.
+    `base` is the `counts_from` of the rows. `start` is the offset of the struct from `base`; None
+    if the offset depends on values. `prefix` is the path of the struct, with a dot at the end.
     """
     at = start
     for field in layout.all_fields():

@@ -10,7 +10,7 @@
     study.compare("3.9.2", "4.4.0")              # APIs, ranges, and what each new version changes
     study.meaning("FetchRequest", "Topics.Partitions.CurrentLeaderEpoch")
 
-They read data files in the package; they need no network and no generator.
+The functions read data files in the package; they need no network and no generator.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ ConfiguredByRow: TypeAlias = Mapping[str, ConfiguredProperty]
 
 
 def resolve_synonyms(all_given: Iterable[ConfiguredProperty | None]) -> ConfiguredProperty | None:
-    """Returns the property that is configured, of several that set the same setting.
+    """Returns the configured property among several properties that set the same setting.
 
-    `all_given` has None for each property that is not configured. Returns the first if several are
-    configured, and None if no property is. Raises ConfigurationError if two values differ; the
-    error names both properties and no value.
+    `all_given` has None for each property that is not configured. If several are configured,
+    returns the first; if none is configured, returns None. Raises ConfigurationError if two values
+    differ; the error names both properties and no value.
     """
     first: ConfiguredProperty | None = None
     for each in all_given:

@@ -1,9 +1,9 @@
 """Explains why a connection to a secured listener failed.
 
 The symptoms are OpenSSL's error, the broker's first bytes, and the stage at which the broker closed
-the connection. A TLS fault, such as a certificate or a setting, is an AuthenticationError, which is
-not retried. If the broker only closed the connection, it may be unavailable: the error is then a
-BrokerConnectionError, which names possible causes.
+the connection. A TLS fault, such as a wrong certificate or setting, is an AuthenticationError,
+which is not retried. If the broker only closed the connection, it may be unavailable: the error is
+then a BrokerConnectionError, which names possible causes.
 """
 
 from __future__ import annotations

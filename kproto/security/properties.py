@@ -1,8 +1,8 @@
 """Converts a client.properties file to arguments of the client: `from_properties`.
 
 Accepts the property names of Kafka's Java clients and of librdkafka that `property_table` lists.
-Their other properties have no effect in kproto, and one log line names them. A name that neither
-client has is an error, unless it begins with one of `IGNORED_PREFIXES`.
+Other properties of these two clients have no effect in kproto, and one log line names them. A name
+that neither client has is an error, unless it begins with one of `IGNORED_PREFIXES`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def from_properties(
     """Returns the arguments that a file or a mapping of properties sets.
 
     `set_by_caller` names the settings that the caller passes to the client itself: client settings,
-    `tls`, `sasl` or `bootstrap`. Properties for these are ignored. Logs the names of all
+    `tls`, `sasl` or `bootstrap`. Properties for these settings are ignored. Logs the names of all
     properties that have no effect in one line, without their values.
 
     Raises ConfigurationError for an unreadable file, an unknown name, an invalid value, a

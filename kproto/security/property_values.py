@@ -108,7 +108,7 @@ def choice(values: Mapping[str, Any], *, any_case: bool = False) -> PropertyType
 def or_by_duration(other: PropertyType) -> PropertyType:
     """Returns a parser that also accepts `by_duration:` and an ISO-8601 duration (KIP-1106).
 
-    It returns the duration as a timedelta, and other values as `other` does.
+    The parser returns the duration as a timedelta, and other values as `other` does.
     """
 
     def read(text: str) -> Any:

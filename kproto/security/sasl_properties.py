@@ -112,7 +112,7 @@ def _mechanism(given: ConfiguredByRow) -> str:
 
 
 def _module(given: ConfiguredByRow, mechanism: str) -> LoginModule | None:
-    """Returns the login module of `sasl.jaas.config`, None if that is not set.
+    """Returns the login module of `sasl.jaas.config`; None if this property is not set.
 
     Raises ConfigurationError if the module is unknown, or not for `mechanism`.
     """

@@ -1,7 +1,7 @@
 """Finds the fetched batches of aborted transactions, which read_committed consumers skip. KIP-98.
 
 A Fetch response lists the aborted transactions of a partition: producer id and first offset. Each
-ends at the abort marker of its producer in the log.
+aborted transaction ends at the abort marker of its producer in the log.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class AbortedTransactions:
     def is_aborted(self, batch: RecordBatch) -> bool:
         """Returns True if `batch` belongs to an aborted transaction.
 
-        Also records that each aborted transaction has begun whose first offset is at most the last
-        offset of `batch`; later calls need this.
+        Also records the start of each aborted transaction whose first offset is at most the last
+        offset of `batch`, because later calls need it.
         """
         while self._upcoming and self._upcoming[0][0] <= batch.last_offset:
             self._producer_ids.add(self._upcoming.popleft()[1])

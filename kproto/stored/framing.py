@@ -69,7 +69,7 @@ class Versioned(Protocol):
 
 
 def version_to_write(message: Message, record: Versioned) -> int:
-    """Returns the version of `record`, or the latest stable version if it has None.
+    """Returns `record.version`, or the latest stable version if `record.version` is None.
 
     Raises EncodeError if the version is not an int.
     """

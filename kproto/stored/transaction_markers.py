@@ -19,9 +19,9 @@ __all__ = ["TxnMarker", "encode_txn_marker", "txn_marker_of"]
 class TxnMarker(NamedTuple):
     """Describes a commit or abort marker, as WriteTxnMarkers does.
 
-    `transaction_version` is that of the client that ended the transaction: from 2 on, the producer
-    epoch of the marker is above that of the records (KIP-890). The marker in the log does not have
-    this field.
+    `transaction_version` is the transaction version of the client that ended the transaction. From
+    version 2 on, the marker has a higher producer epoch than the records (KIP-890). The marker in
+    the log does not have this field.
     """
 
     producer_id: int

@@ -227,7 +227,7 @@ def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:
-    """Returns the `percent`th percentile of `values` (nearest rank); None if there are none."""
+    """Returns the `percent`th percentile of `values` (nearest rank); None if `values` is empty."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]

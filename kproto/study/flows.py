@@ -1,8 +1,8 @@
 """Converts TCP segments of a capture, or entries of a recording, to the events of each connection.
 
-In a capture, Kafka's connections must be detected: they have one of the named ports, or bytes that
-are requests. The client is the side without the port, the side that opened the connection, or the
-side that sent the requests.
+In a capture, Kafka's connections must be detected: they have a port that the caller names, or bytes
+that are requests. The client is the side without this port, the side that opened the connection, or
+the side that sent the requests.
 """
 
 from __future__ import annotations

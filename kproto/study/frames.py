@@ -406,9 +406,9 @@ def _batches(node: Node, data: bytes, context: RecordsContext, start: int = 0) -
 
 
 def _hide(node: Node, *, direct: bool = False) -> None:
-    """Marks `node`, and the nodes inside it, as secret if they have undecoded bytes.
+    """Marks the nodes with undecoded bytes as secret: `node` and all nodes inside it.
 
-    If `direct` is True, marks only children of `node`.
+    If `direct` is True, considers only the children of `node`.
     """
     for found in node.children if direct else nodes(node):
         if found.kind in _RAW_KINDS:

@@ -67,7 +67,7 @@ class Guess(NamedTuple):
 
     @property
     def is_response(self) -> bool:
-        """True if the message is a response; pass it to `annotate_frame` as `response`."""
+        """Returns True if the message is a response; `annotate_frame` needs this as `response`."""
         return self.message.endswith("Response")
 
 
@@ -151,9 +151,9 @@ def _other_candidates(data: bytes) -> Iterator[Guess]:
 
 
 def _with_size(candidate: Guess, size: int) -> Guess:
-    """Returns a copy of `candidate` with a higher score, because its first 4 bytes are a size.
+    """Returns a copy of `candidate` with a higher score, because a frame size precedes the message.
 
-    They are the size of the frame, which Kafka puts before each request and response.
+    Kafka puts the size of the frame before each request and response.
     """
     why = f"the first 4 bytes are the size, {size - 4}"
     return candidate._replace(score=candidate.score + 8, reasons=(why, *candidate.reasons))

@@ -358,9 +358,9 @@ class MessageReader:
     # Lengths and counts
 
     def length(self, kind: WireType, node: Node, pos: int, width: int) -> tuple[int, int]:
-        """Reads a length or count; returns it (-1 for null), and the position after it.
+        """Reads a length or count; returns the number (-1 for null) and the position after it.
 
-        `width` is its size in bytes if the type is not compact.
+        `width` is the size of the number in bytes if the type is not compact.
         """
         start = pos
         expected = _expected(kind)
@@ -412,7 +412,7 @@ class MessageReader:
     # Bytes
 
     def assign_bytes(self, node: Node, start: int, end: int) -> None:
-        """Sets the own bytes of `node` to those from `start` to `end`."""
+        """Sets the own bytes of `node` to the bytes from `start` to `end`."""
         node.own_size = end - start
         node.size = max(node.size, end - node.offset)
         self.reached = max(self.reached, end)

@@ -126,7 +126,7 @@ class NodeBuilder:
 
     @staticmethod
     def assign_bytes(node: Node, end: int) -> None:
-        """Makes the bytes from its offset to `end` the bytes of `node` that belong to no child."""
+        """Assigns the bytes from the offset of `node` to `end` to `node`, and to no child of it."""
         node.own_size = node.size = end - node.offset
 
     def fault(self, node: Node, reason: str, offset: int, expected: str = "") -> Fault:

@@ -90,7 +90,7 @@ def read_batches(parent: Node, data: bytes, start: int, end: int, context: Recor
 
 
 def _announced_end(data: bytes, pos: int, end: int) -> int:
-    """Returns the end of the batch at `pos` by its length field, or `end` if that is invalid."""
+    """Returns the end of the batch at `pos` by its length field; `end` if the length is invalid."""
     length = int.from_bytes(data[pos + 8 : pos + _OVERHEAD_BYTES], "big", signed=True)
     stop = pos + _OVERHEAD_BYTES + length
     return stop if length >= _LEAST_LENGTH and stop <= end else end
@@ -258,8 +258,8 @@ def _next_least_delta(
 ) -> int:
     """Returns the least offset delta that is allowed for the next record.
 
-    That is `delta` + 1. If `delta` is out of place (see `check_offset_delta`), adds a fault to
-    `node`, and returns `least` + 1.
+    Returns `delta` + 1. If `delta` is out of place (see `check_offset_delta`), adds a fault to
+    `node`, and returns `least` + 1 instead.
     """
     try:
         check_offset_delta(delta, least, most, later)

@@ -157,7 +157,7 @@ class TcpStream:
         return self._skip() if self._acknowledged_count >= _PATIENCE else []
 
     def end(self) -> list[StreamData]:
-        """Returns all bytes that wait for bytes before them, each part after its gap."""
+        """Returns all buffered bytes, with a gap in place of each missing part."""
         out: list[StreamData] = []
         while self._waiting:
             out += self._skip()

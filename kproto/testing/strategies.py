@@ -103,8 +103,8 @@ def across_versions(
 
     A field that one of the versions lacks stays at its default. Null is drawn only if all versions
     allow it, and unknown tagged fields only if all versions are flexible. `fields` maps attribute
-    names of fields that all versions have to strategies. Raises the errors of `messages`, and
-    ConfigurationError if a field has no value that is valid in all versions.
+    names to strategies; all versions must have the named fields. Raises the errors of `messages`,
+    and ConfigurationError if a field has no value that is valid in all versions.
     """
     _check_message(message)
     checked = _checked_versions(message, versions)

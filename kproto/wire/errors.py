@@ -119,9 +119,9 @@ class UnreadableRecordError(CorruptBatchError):
 
     `topic`, `partition` and `record_offset` name the record. A consumer raises the error once, and
     continues at `next_offset`; both offsets are those of the log. `raw` has the stored bytes, and
-    `content` says which: "record", the encoded record; "records", all records of its decompressed
-    batch from this record on, because the bounds of the records are unknown; or "batch", the whole
-    batch, because it cannot be decompressed.
+    `content` says what the bytes are: "record", the encoded record; "records", all records of its
+    decompressed batch from this record on, because the bounds of the records are unknown; or
+    "batch", the whole batch, because it cannot be decompressed.
     """
 
     def __init__(

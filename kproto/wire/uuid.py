@@ -39,7 +39,7 @@ class Uuid(bytes):
     def parse(cls, text: str) -> Uuid:
         """Parses 22 characters of base64url, with or without the padding `==`.
 
-        As Java's `Uuid.fromString`, ignores the last four bits, which belong to no byte. Raises
+        Like Java's `Uuid.fromString`, ignores the last four bits, which belong to no byte. Raises
         ConfigurationError for other text.
         """
         given: object = text

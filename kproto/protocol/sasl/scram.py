@@ -68,7 +68,7 @@ class ScramClient:
 
     The subclass sets the hash. `nonce` is for tests; it is random by default. `max_iterations`
     bounds the work that a server can demand. `salting` derives the salted password; pass one
-    `SaltedPasswords` to several exchanges to derive it only once.
+    `PasswordSalter` to several exchanges to derive the password only once.
 
     Raises `AuthenticationError` from `first` for credentials that SASLprep refuses, and from `next`
     for a refusal, a malformed message or an iteration count outside the bounds. `next` also raises
@@ -121,8 +121,8 @@ class ScramClient:
     def next(self, challenge: bytes) -> bytes:
         """Returns the answer to `challenge`, a message of the server.
 
-        The answer to the first message is the client's proof, that to the final message is b"".
-        Raises AuthenticationError for a wrong or unexpected message.
+        The answer to the first message is the client's proof; the answer to the final message is
+        b"". Raises AuthenticationError for a wrong or unexpected message.
         """
         step, self._step = self._step, _Step.FAILED
         if step is _Step.FINAL:

@@ -211,7 +211,7 @@ def _split_gs2_header(text: str, where: str) -> tuple[str, str, str]:
 
 
 def _authorization_id(acting_for: str, where: str) -> str:
-    """Returns the user for which the client acts: that of `a=saslname`, or "" for itself."""
+    """Returns the user in `a=saslname`, or "" if the client acts for its own user."""
     if not acting_for:
         return ""
     ((name, value),) = _attributes(acting_for, where)

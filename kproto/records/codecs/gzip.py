@@ -66,10 +66,10 @@ def decompress_into(data: bytes, output: memoryview) -> int | None:
 
 
 def _without_reserved_flags(data: bytes) -> bytes:
-    """Returns the data; replaces its first header by a plain header if it sets reserved flags.
+    """Returns `data`, with a plain first header if the first header sets reserved flags.
 
-    Java's GZIPInputStream ignores these flags; zlib refuses them. Returns `data` if the header is
-    invalid.
+    Java's GZIPInputStream ignores these flags; zlib refuses them. If the header is invalid, returns
+    `data` unchanged.
     """
     if len(data) < _MEMBER_HEADER_BYTES or not data[3] & _RESERVED_FLAGS:
         return data

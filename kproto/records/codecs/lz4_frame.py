@@ -52,8 +52,8 @@ def first_frame(data: bytes) -> bytes:
     """Returns the first frame in `data` without content size and content checksum.
 
     Kafka's Lz4BlockInputStream ignores content size and content checksum, and all bytes after the
-    first frame. As there, an uncompressed block of 0 bytes ends the frame, too. Returns `data` if
-    it has no complete frame. Returns the frame unchanged if its header checksum is wrong.
+    first frame. As in that class, an uncompressed block of 0 bytes ends the frame, too. Returns
+    `data` if it has no complete frame. Returns the frame unchanged if its header checksum is wrong.
 
     Raises ValueError, as Kafka's reader does, if `data` begins with another frame, such as a
     skippable frame, or if the blocks of the frame are linked.

@@ -87,7 +87,7 @@ def frames_in(data: bytes) -> list[Frame]:
 
 
 def _is_cut_magic(rest: bytes) -> bool:
-    """Returns True if `rest` is the begin of the magic of a frame or of a skippable frame."""
+    """Returns True if `rest` is the beginning of the magic of a frame or of a skippable frame."""
     if _MAGIC.startswith(rest):
         return True
     return rest[0] & 0xF0 == _SKIPPABLE_FIRST and _SKIPPABLE_REST.startswith(rest[1:])

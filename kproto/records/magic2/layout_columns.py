@@ -31,9 +31,9 @@ _FLIPPED: Final = bytes(octet ^ 0x80 for octet in range(256))
 
 @lru_cache(maxsize=3)
 def _offset_columns(size: int, last: int) -> tuple[bytes, ...]:
-    """Returns the columns of the varints of offset deltas from the first one of `size` bytes on.
+    """Returns the columns of the varints of all offset deltas that take `size` bytes.
 
-    `last` is the number of the known varints.
+    `last` is the number of known varints.
     """
     first = (0, _TWO_BYTES, _THREE_BYTES)[size - 1]
     varints = [each for each in offset_varints(last)[first:] if len(each) == size]
@@ -100,7 +100,7 @@ def count_uniform(
 
 
 def _are_varints(data: bytes, start: int, stop: int, size: int, octets: int) -> bool:
-    """Returns True if each record has a varint of `octets` bytes; `start` is that of the first."""
+    """Returns True if each record has a varint of `octets` bytes; the first one is at `start`."""
     last = octets - 1
     return data[start + last : stop : size].isascii() and all(
         data[start + at : stop : size].translate(_FLIPPED).isascii() for at in range(last)

@@ -345,7 +345,7 @@ class BatchReader:
 
     @property
     def decompressed_bytes(self) -> int:
-        """The size of the decompressed records in bytes; 0 if the batch is not compressed."""
+        """Returns the size of the decompressed records in bytes; 0 for an uncompressed batch."""
         is_compressed = self._batch.attributes & log_format.COMPRESSION_CODEC_MASK
         return self._reader.size_in_bytes if is_compressed else 0
 

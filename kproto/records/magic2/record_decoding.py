@@ -41,10 +41,10 @@ _MADE_AT_ONCE: Final = 1024
 class RecordReader:
     """Decodes the `count` records that fill `data[start:limit]` exactly, some at a time.
 
-    Each record carries `topic` and `partition`, and `log_append_time` (ms) as its timestamp if that
-    is not None. Headers stay encoded; their errors name `position`, the start of the batch in the
-    buffer, and `base_offset`. Raises ValueError if `count` is negative, or if the bytes, or the
-    offset deltas up to `last_offset_delta`, are too few for `count` records.
+    Each record carries `topic` and `partition`. If `log_append_time` (ms) is not None, it is the
+    timestamp of each record. Headers stay encoded; their errors name `position`, the start of the
+    batch in the buffer, and `base_offset`. Raises ValueError if `count` is negative, or if the
+    bytes, or the offset deltas up to `last_offset_delta`, are too few for `count` records.
 
     The offset deltas of the records must rise from 0 or more to `last_offset_delta` or less. If
     `last_offset_delta` is None, they may have any value, as in Kafka's classes.
@@ -110,7 +110,7 @@ class RecordReader:
 
     @property
     def size_in_bytes(self) -> int:
-        """The size of all records in bytes."""
+        """Returns the size of all records in bytes."""
         return self._limit - self._start
 
     def read(self, most: int) -> list[Record]:
@@ -352,8 +352,8 @@ class RecordReader:
 def check_count(start: int, limit: int, count: int, last_offset_delta: int | None) -> None:
     """Raises ValueError if `count`, the number of records in a batch, is not possible.
 
-    A negative count is not possible. Nor is a count whose records do not fit into the bytes from
-    `start` to `limit`, or need more offsets than `last_offset_delta` + 1.
+    A count is not possible if it is negative, if the records do not fit into the bytes from `start`
+    to `limit`, or if they need more offsets than `last_offset_delta` + 1.
     """
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
         raise ValueError(f"{count} records cannot fit into {limit - start} bytes")

@@ -236,8 +236,8 @@ def _is_filled_by_fields(batch: RecordBatch, deltas: list[int]) -> bool:
 def decompressed_records(batch: RecordBatch, max_decompressed_bytes: int) -> bytes:
     """Returns the decompressed records of a batch of magic 2.
 
-    Raises ValueError if they cannot be decompressed, or have more than `max_decompressed_bytes`;
-    MissingCodecError if the codec is not installed.
+    Raises ValueError if they cannot be decompressed, or have more than `max_decompressed_bytes`.
+    Raises MissingCodecError if the codec is not installed.
     """
     start = batch.position + batch_header.HEADER_BYTES
     data = batch._data[start : batch.position + batch.size_in_bytes]
