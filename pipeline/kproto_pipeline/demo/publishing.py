@@ -102,10 +102,11 @@ async def publish(
 
 
 class Publisher:
-    """Publishes records in a thread during a `with` block; cancels publishing at its end.
+    """Publishes records in a thread during a `with` block; the end of the block cancels publishing.
 
     Once `finished` is set, `published` is the number of acknowledged records. `check` raises an
-    error of publishing. The end of the block also raises it, if the block raised no other error.
+    error of publishing. If the block raises no other error, the end of the block also raises the
+    error of publishing.
     """
 
     def __init__(

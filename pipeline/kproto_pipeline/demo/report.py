@@ -35,7 +35,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class StageRate:
-    """The duration of a stage, and its number of events; None if it processes no events."""
+    """The duration of a stage, and its number of events (None for a stage without events)."""
 
     name: str
     seconds: float

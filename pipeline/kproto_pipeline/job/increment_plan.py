@@ -39,7 +39,7 @@ class ReadPlan:
 
     @property
     def size(self) -> int:
-        """The number of offsets to read; compaction may leave fewer records."""
+        """Returns the number of offsets to read; compaction may leave fewer records."""
         return sum(each.size for each in self.ranges)
 
     def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:
@@ -107,9 +107,9 @@ def plan_next(
 def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
     """Returns a plan of about `most` offsets, divided in proportion to the sizes of the ranges.
 
-    Each partition with offsets gets at least one offset, so that no partition starves. The result
-    may therefore exceed `most`, at most by the number of partitions. Returns `plan` itself if
-    `most` is None or the plan is small enough.
+    Each partition with offsets to read gets at least one offset, so that no partition starves. The
+    result may therefore exceed `most`, at most by the number of partitions. Returns `plan` itself
+    if `most` is None or the plan is small enough.
     """
     total = plan.size
     if most is None or total <= most:

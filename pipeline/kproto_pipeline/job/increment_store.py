@@ -2,8 +2,8 @@
 
 The files of an increment and its manifest are written to a staging folder in `_kproto`, which
 readers skip. A single rename publishes the folder: every `increment=N` is complete. The manifest
-has the positions at which the next increment starts; no separate checkpoint could contradict it.
-`recover` cleans up after a killed run.
+has the positions at which the next increment starts, so there is no separate checkpoint that could
+contradict the manifest. `recover` cleans up after a killed run.
 
 If the file system cannot rename folders atomically, the manifest is written last. An increment
 without a manifest does not count, and the next run removes it; until then readers may see it.
@@ -60,7 +60,7 @@ class IncrementStore:
 
     @property
     def last(self) -> Manifest | None:
-        """The manifest of the newest increment; None if there is no increment."""
+        """Returns the manifest of the newest increment; None if there is no increment."""
         return self.manifests[max(self.manifests)] if self.manifests else None
 
     def path(self, number: int) -> str:

@@ -103,7 +103,7 @@ class IncrementWriter:
     """Writes the increments of one output.
 
     `on_step` is called with the name of each step that has ended, such as "planned" or "published".
-    If it raises, the increment fails.
+    If `on_step` raises an exception, the increment fails.
     """
 
     def __init__(
@@ -171,8 +171,8 @@ class IncrementWriter:
     ) -> tuple[JobCounts, tuple[int, int] | None]:
         """Writes the events and dead letters of `plan` to the folders `staging` and `letters`.
 
-        Returns the counts, and the first and last timestamp of the events in µs; None instead of
-        the timestamps if there are none.
+        Returns the counts, and the first and last timestamp of the events in µs. None replaces the
+        two timestamps if there is no event, or if an event has no timestamp.
         """
         files, output = self._files, self._settings.output
         files.make_folder(staging)
@@ -301,9 +301,10 @@ class IncrementWriter:
         """Returns the numbers of the increments that may contain duplicates of the new events.
 
         The timestamps of the new events are not known yet. This method assumes that no new event is
-        older than the oldest event of the last increment. It returns an increment if it may have an
-        event at most `window_s` older than that. If the last increment has no timestamps, returns
-        all increments with valid events. If `window_s` is 0, returns none.
+        older than the oldest event of the last increment. It returns each increment that may have
+        an event at most `window_s` older than this oldest event. If the last increment has no
+        timestamps, returns all increments with valid events. If `window_s` is 0, returns an empty
+        set.
         """
         last = self._store.last
         if last is None or last.timestamps is None:

@@ -82,7 +82,7 @@ def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
     """Handles the signals with a `_FirstSignalHandler` until the block ends.
 
     Yields a dict with the replaced handler of each signal. The end of the block restores the
-    handlers that are in this dict then.
+    handlers that the dict still has.
     """
     handler = _FirstSignalHandler()
     before: dict[int, Any] = {
@@ -104,8 +104,8 @@ def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
 def uninterrupted() -> Iterator[Sequence[int]]:
     """Defers the signals that raise KeyboardInterrupt until the end of the block.
 
-    Then raises the first signal again, unless the block has raised an exception. Yields the list of
-    the signals that have arrived.
+    Yields the list of the signals that have arrived. After the block, raises the first of these
+    signals again, unless the block has raised an exception.
     """
     arrived: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_END_SIGNALS)}
@@ -154,7 +154,7 @@ def run_coroutine_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     The first interrupt cancels the coroutine, and is raised after the coroutine has ended. Later
     interrupts do nothing. The thread calls `work` and awaits the coroutine; no interrupt reaches
-    the thread between the two.
+    the thread between the call and the await.
     """
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 

@@ -293,7 +293,7 @@ class _JobRun:
     ) -> list[tuple[IncrementStore, OutputFiles]]:
         """Recovers the folder of dead letters, so that it matches the output's last increment.
 
-        Returns a list with the store and the files of the folder; empty if the job has no folder.
+        Returns a list with the store and the files of the folder; empty if no such folder is set.
         """
         if self._dead_letters is None:
             return []

@@ -41,12 +41,12 @@ class OutputFiles:
 
     @property
     def atomic(self) -> bool:
-        """True if a rename of a folder is atomic, so that no reader sees a part of the folder."""
+        """Returns True if a rename of a folder is atomic: no reader sees a part of the folder."""
         return self.scheme in ATOMIC
 
     @property
     def local(self) -> Path | None:
-        """The output folder as a local path; None if it is on another file system."""
+        """Returns the output folder as a local path; None if it is on another file system."""
         return Path(self._output.toUri().getPath()) if self.scheme == "file" else None
 
     def exists(self, path: str) -> bool:

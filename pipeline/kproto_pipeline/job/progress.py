@@ -82,7 +82,7 @@ class Progress:
 
     @property
     def lag(self) -> dict[str, int]:
-        """The lag by topic, in offsets."""
+        """Returns the lag by topic, in offsets."""
         return {
             topic: max(
                 0,
@@ -95,7 +95,7 @@ class Progress:
 
     @property
     def rate(self) -> float | None:
-        """Offsets per second over the last samples; None if they span no time."""
+        """Returns the offsets per second over the last samples; None if these span no time."""
         if len(self._samples) < 2:
             return None
         (started, first), (now, last) = self._samples[0], self._samples[-1]

@@ -1,4 +1,4 @@
-"""The settings of a job as plain data, with the default of each and its reason.
+"""The settings of a job as plain data: each with its default and the reason for this default.
 
 Imports no Spark, and reads no file.
 """
@@ -28,7 +28,8 @@ class OutputSettings:
 
     `path` is the folder of the events, or None if the format needs no path. `state` is the folder
     of the manifests if the format does not write files. `overwrite` lets a run in the mode `once`
-    replace an existing output. `columns` are the columns to write; all if it is empty.
+    replace an existing output. `columns` are the columns to write; if `columns` is empty, all
+    columns are written.
     """
 
     path: str | None

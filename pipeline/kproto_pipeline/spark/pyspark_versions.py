@@ -1,6 +1,6 @@
 """Wraps functions of PySpark whose arguments differ between its releases, from 4.0 on.
 
-A module that uses a feature which some releases lack handles these releases itself.
+If a module uses a feature that some releases lack, the module itself handles these releases.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Spark redacts options whose names look like a password, a secret or a token. An option with a
 private key has another name. A Spark Connect server also stores the text of each request. Without
-these patterns, plans, web pages and event logs would show such secrets.
+the patterns of this module, plans, web pages and event logs would show such secrets.
 """
 
 from __future__ import annotations

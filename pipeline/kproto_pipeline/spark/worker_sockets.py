@@ -1,8 +1,8 @@
 """Disables delays on the TCP connection between a worker's Python and its JVM.
 
 Both ends write several small segments. With Nagle's algorithm, the second segment waits for the
-acknowledgement of the first, which Linux delays by 40 ms. This happens once for the task and once
-for its rows, and is most of the time of a small micro-batch. Spark's Unix domain sockets
+acknowledgement of the first, which Linux delays by 40 ms. This delay occurs once for the task and
+once for its rows, and takes most of the time of a small micro-batch. Spark's Unix domain sockets
 (`spark.python.unix.domain.socket.enabled`, from PySpark 4.1) have no such delay.
 
 `__setstate__` sets the socket options: unpickling a reader or writer is the first code of kproto

@@ -445,7 +445,7 @@ def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
 def _record(
     event: dict[str, Any], mode: Literal["binary", "structured"]
 ) -> tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]:
-    """Returns key, value and headers of one event's record. Raises CloudEventError if invalid."""
+    """Returns key, value and headers of an event. Raises CloudEventError for an invalid event."""
     called = _OLD_NAMES.get(event["specversion"], {})
     given = {called.get(name, name): event[name] for name in _HEADERS if event[name] is not None}
     for name, value in event["extensions"] or ():

@@ -52,7 +52,7 @@ def varints(numbers: Int64s) -> pa.Array:
 
 
 def binary_of(data: npt.NDArray[np.uint8], sizes: Int64s) -> pa.Array:
-    """Returns an Arrow binary array of consecutive byte strings with these sizes."""
+    """Returns `data` as an Arrow binary array of consecutive byte strings of the given `sizes`."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
     np.cumsum(sizes, out=offsets[1:])
     return pa.Array.from_buffers(

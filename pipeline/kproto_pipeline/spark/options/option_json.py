@@ -1,6 +1,6 @@
 """Parses the JSON of an option: an object in which no name occurs twice.
 
-Python's `json` would silently keep the last of two equal names.
+If a name occurs twice, Python's `json` would silently keep only its last value.
 """
 
 from __future__ import annotations

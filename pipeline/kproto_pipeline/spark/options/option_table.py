@@ -117,9 +117,9 @@ class ReadOptions:
 
     @property
     def corrupt_column(self) -> str | None:
-        """The name of the column for the bytes of unreadable records.
+        """Returns the name of the column for the bytes of unreadable records.
 
-        None if an unreadable record is an error.
+        Returns None if an unreadable record is an error.
         """
         return self.corrupt_column_name if self.keep_unreadable else None
 

@@ -68,7 +68,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """The number of offsets; compaction and control batches may leave fewer records."""
+        """Returns the number of offsets; compaction and control batches may leave fewer records."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ def check_partitions_named(
 ) -> None:
     """Raises OptionError if the option does not name exactly the partitions that are read.
 
-    `named` has the partitions that the option names, `read` those that are read.
+    `named` has the partitions that the option names, `read` has the partitions that are read.
     """
     expected, given = set(read), set(named)
     missing, unknown = sorted(expected - given), sorted(given - expected)
@@ -135,8 +135,8 @@ def plan_ranges(
     """Returns the non-empty offset range of each partition, ordered by topic and partition.
 
     Raises:
-        DataLossError: with `fail_on_data_loss`, a range exceeds the log. Without it, the range is
-        clipped to the log.
+        DataLossError: with `fail_on_data_loss`, a range exceeds the log. Without
+        `fail_on_data_loss`, the range is clipped to the log.
         ConfigurationError: a start is after its end.
     """
     ranges = []
@@ -170,8 +170,8 @@ def split_ranges(
     """Splits each range into parts whose sizes differ by at most one offset; returns all parts.
 
     If `max_records` is set, no part exceeds this number of offsets. If there are fewer than
-    `min_partitions` parts, repeatedly splits the range with the largest parts into one part more.
-    A part has at least one offset, so fewer offsets than `min_partitions` give fewer parts.
+    `min_partitions` parts, repeatedly splits the range with the largest parts into one more part. A
+    part has at least one offset, so fewer offsets than `min_partitions` give fewer parts.
     """
     pieces = [1 if max_records is None else -(-r.size // max_records) for r in ranges]
     total = sum(pieces)

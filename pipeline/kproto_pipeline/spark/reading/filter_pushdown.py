@@ -1,9 +1,9 @@
 """Reduces the offset ranges of a batch read by the filters that Spark pushes down.
 
-PySpark 4.1 and later push filters if `spark.sql.python.filterPushdown.enabled` is set. If it is not
-set, they refuse a reader that has `pushFilters`. With pushed filters, a separate process plans the
-read; `filters_are_pushed` detects this process. Spark applies every filter again, so the rows are
-the same with and without pushed filters.
+PySpark 4.1 and later push filters if `spark.sql.python.filterPushdown.enabled` is set. If this
+property is not set, these releases refuse a reader that has `pushFilters`. With pushed filters, a
+separate process plans the read; `filters_are_pushed` detects this process. Spark applies every
+filter again, so the rows are the same with and without pushed filters.
 """
 
 from __future__ import annotations

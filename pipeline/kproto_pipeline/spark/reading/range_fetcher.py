@@ -8,8 +8,8 @@ imports neither Arrow nor Spark.
 A task of a stream may read 1,000 records of a log of millions. A fetch of full size would return
 megabytes of other records in each micro-batch. Therefore the size of a range is estimated from the
 record sizes of earlier fetches of its topic. The first fetch of a range requests about twice this
-size, and later fetches the full size. Without earlier fetches, the first one requests the full
-size, too.
+size, and later fetches request the full size. If there were no earlier fetches of the topic, the
+first fetch requests the full size, too.
 """
 
 from __future__ import annotations

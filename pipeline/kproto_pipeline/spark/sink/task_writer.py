@@ -1,8 +1,8 @@
 """Writes the rows of one task: chooses partitions, encodes batches, and sends the batches.
 
 A row with a partition goes to that partition. Any other row with a key goes to the partition of the
-key's hash, as with Kafka's Java client. Rows with neither go to one partition for `_STICKY_BYTES`,
-then to the next. Rows of one partition keep their order.
+key's hash, as with Kafka's Java client. Rows with neither partition nor key go to one partition for
+`_STICKY_BYTES`, then to the next partition. Rows of one partition keep their order.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def _concatenated(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class _TopicPartitions:
     """The partitions of the topics that rows name.
 
-    Requests each topic once per task, and again if a row names a partition that the topic lacks.
+    Requests the metadata of each topic once per task, and again if a row names an unknown
+    partition.
     """
 
     def __init__(self, options: WriteOptions) -> None:
@@ -153,7 +154,7 @@ class _TopicPartitions:
         """Returns a partition for each of `rows` rows that have neither key nor partition.
 
         Each `sticky_rows` consecutive rows get the same partition. Partitions without a leader are
-        skipped, unless no partition has one.
+        skipped, unless no partition has a leader.
         """
         with_leader = np.array(self._partitions(topic)[1], dtype=np.int64)
         turns = self._sticky + np.arange(rows) // sticky_rows

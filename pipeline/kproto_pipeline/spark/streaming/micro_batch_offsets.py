@@ -132,8 +132,8 @@ def available_now_ends(
     before the stream's offset, so that the micro-batch reports the loss.
 
     A partition of a recreated topic ends at its latest offset. A partition that appeared after the
-    run started ends at its offset in `starts`, or is left out if it has none. A deleted partition
-    is left out, so that its loss is reported only once.
+    run started ends at its offset in `starts`; if `starts` lacks the partition, it is left out. A
+    deleted partition is left out, so that its loss is reported only once.
     """
     found = {}
     for part, end in latest.items():
@@ -182,9 +182,9 @@ def batch_ranges(
 ) -> BatchRanges:
     """Returns the sorted non-empty offset ranges of a micro-batch, and its data loss.
 
-    A partition without a start is new, and is read from its earliest offset. So is a `recreated`
-    partition, because its start is an offset of the deleted topic. A range is clipped to the log;
-    offsets that the log lacks are data loss.
+    A partition without a start is new, and is read from its earliest offset. A `recreated`
+    partition is also read from its earliest offset, because its start is an offset of the deleted
+    topic. A range is clipped to the log; offsets that the log lacks are data loss.
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []

@@ -1,12 +1,12 @@
 """Plans the micro-batches of a stream on the driver, and tracks its offsets and topics.
 
-`micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads them in the
-tasks. One reader stays on the driver as long as the query runs; the tasks get a pickled copy.
+`micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads its records in
+the tasks. One reader stays on the driver as long as the query runs; the tasks get a pickled copy.
 
-Spark calls `initialOffset` before the first micro-batch, and before each replay of it. For each
-micro-batch, Spark calls `latestOffset` and `partitions`, runs the tasks, calls the next
-`latestOffset`, and then `commit`. PySpark 4.0 and 4.1 call `latestOffset` without a start and
-without a limit.
+Spark calls `initialOffset` before the first micro-batch, and before each replay of this
+micro-batch. For each micro-batch, Spark calls `latestOffset` and `partitions`, runs the tasks,
+calls the next `latestOffset`, and then `commit`. PySpark 4.0 and 4.1 call `latestOffset` without a
+start and without a limit.
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
         """Returns the limit that Spark passes to `latestOffset`.
 
-        The limit has only one of the two options; `latestOffset` itself applies both options.
+        The limit has only one of `minOffsetsPerTrigger` and `maxOffsetsPerTrigger`; `latestOffset`
+        itself applies both options.
         """
         options = self._options
         return default_read_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
