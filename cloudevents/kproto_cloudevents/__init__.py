@@ -2,7 +2,7 @@
 
 A record is plain data: key, value, and headers `(str, bytes | None)` in their order. The package
 opens no socket, so it works with any Kafka client. It needs only the standard library, except for
-the Avro format, the protobuf format and `official_sdk`, which need one package each.
+the Avro format, the protobuf format and `official_sdk`, each of which needs one package.
 
     from kproto_cloudevents import CloudEvent, from_kafka, to_kafka
 

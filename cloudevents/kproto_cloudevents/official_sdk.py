@@ -1,11 +1,11 @@
-"""Converts events to and from those of the official SDK, the package `cloudevents`.
+"""Converts events to and from events of the official SDK, the package `cloudevents`.
 
 `to_sdk` imports the SDK; `from_sdk` needs no import. Both SDK interfaces are supported:
 `cloudevents.core`, and the older `cloudevents.v1`.
 
-The SDK represents times as datetimes, and JSON as Python objects. It sets a missing time to the
-present time; `to_sdk` removes that time again. A value that the SDK cannot represent raises an
-error; it is never dropped.
+The SDK represents times as datetimes, and JSON as Python objects. The SDK sets a missing time to
+the present time; `to_sdk` removes that time again. A value that the SDK cannot represent is never
+dropped, but raises an error.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _for_sdk(name: str, value: AttributeValue, event: CloudEvent, *, datetimes: 
 
 
 def _sdk_datetime(text: str) -> datetime:
-    """Returns the time as a datetime. Raises CloudEventError if it would be inexact."""
+    """Returns the time as a datetime. Raises CloudEventError if the datetime is inexact."""
     time = Timestamp(text).datetime
     fraction = text[19:].lstrip(".").rstrip("zZ").split("+")[0].split("-")[0]
     if text[17:19] == "60" or fraction[6:].strip("0"):

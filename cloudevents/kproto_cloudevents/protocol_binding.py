@@ -101,8 +101,8 @@ def read_structured(
 ) -> tuple[CloudEvent, EventFormat]:
     """Returns the event of a structured-mode message, and its event format.
 
-    Raises UnknownFormatError for an unregistered media type, CloudEventError for a null document
-    and for any error of the format.
+    Raises UnknownFormatError for an unregistered media type, and CloudEventError for a null
+    document and for any error of the format.
     """
     event_format = find_format(media_type)
     if event_format is None:

@@ -111,7 +111,8 @@ class OpaquePulsarEvent(NamedTuple):
 class NotAPulsarEvent(NamedTuple):
     """A message that is not an event.
 
-    It has no `CE-` property, or only a `CE-ContentType` that is not an event format's media type.
+    Such a message has no `CE-` property, or only a `CE-ContentType` that is not an event format's
+    media type.
     """
 
     message: PulsarMessage
@@ -152,7 +153,7 @@ def from_pulsar(
     numbers, booleans and values that are not JSON are then the text of a String.
 
     Returns the event. Returns `OpaquePulsarEvent` for an unknown event format or version; if
-    `profile.refuse_unknown` is set, raises CloudEventError for them. Returns `NotAPulsarEvent` if
+    `profile.refuse_unknown` is set, raises CloudEventError instead. Returns `NotAPulsarEvent` if
     the message has no `CE-` property, or only a `CE-ContentType` that names no event format.
 
     Raises CloudEventError for a message that claims to be an event but breaks a rule, and for
@@ -237,7 +238,7 @@ def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> Pu
 
 
 def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
-    """Returns the properties that belong to the event, by their names as the draft spells them."""
+    """Returns the properties that belong to the event, by name in the draft's spelling."""
     table: dict[str, str] = {}
     for written, text in properties.items():
         if not _is_event_property(written, profile):
@@ -292,7 +293,7 @@ def _read_structured(reading: _MessageReadInput, name: str) -> CloudEvent:
 
 
 def _read_binary(reading: _MessageReadInput) -> CloudEvent | None:
-    """Returns the event in the properties; None if no property names its version."""
+    """Returns the event in the properties; None if no property has the version."""
     version = _version_of_properties(reading)
     if version is None:
         return None

@@ -16,9 +16,9 @@ __all__ = ["NO_ORIGINS", "SourceFileNames"]
 class SourceFileNames:
     """Names of files such as `schemas/4.4.0/clients/FetchRequest.json`, the newest release first.
 
-    Each begins with the last part of the path that the user named. `folders` are the folders of the
-    releases, `messages` has the files of each message by its name, `error_codes` are the files of
-    the error codes.
+    Each name begins with the last part of the path that the user named. `folders` are the folders
+    of the releases, `messages` has the files of each message by message name, and `error_codes` are
+    the files of the error codes.
     """
 
     folders: tuple[str, ...] = ()

@@ -36,8 +36,8 @@ def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
 def versions_in_use(message: MessageSpec) -> dict[str, Versions]:
     """Returns the range of versions that have a struct, by name of the struct.
 
-    The range is from the first to the last version that has it; versions between them may lack it.
-    The message itself is included, under its name.
+    The range is from the first to the last version that has the struct; a version in the range may
+    lack the struct. The message itself is included, under its name.
     """
     used = {message.name: message.valid_versions}
     holders = [(message.name, message.fields)]

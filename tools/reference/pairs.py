@@ -1,7 +1,7 @@
 """Lists the messages and versions of each release, each with kproto's class.
 
 A pair is a message and a version in a release, with the name and the version number of that
-release. If a later release changed the name or the number, kproto uses the later ones.
+release. If a later release changed the name or the number, kproto uses the newest name and number.
 """
 
 from __future__ import annotations

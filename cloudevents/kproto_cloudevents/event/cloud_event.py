@@ -68,11 +68,11 @@ class CloudEvent:
         CloudEvent(id="1", source="/shop", type="order.placed", data={"total": 12})
         CloudEvent({"id": "1", "source": "/shop", "type": "order.placed"}, data=b"…")
 
-    Attributes come from the mapping, then from the keywords, in that order; None unsets one. The
-    version is `specversion`, or `cloudEventsVersion` in 0.1; if neither is set, it is "1.0". A
-    datetime becomes an RFC 3339 string. Data is bytes, str, a JSON value, `JSON_NULL` for an
-    explicit null, or None for no data. A JSON value is copied: later changes to the object do not
-    affect the event.
+    Attributes come from the mapping, then from the keywords, in that order; None unsets an
+    attribute. The version is `specversion`, or `cloudEventsVersion` in 0.1; if neither is set, it
+    is "1.0". A datetime becomes an RFC 3339 string. Data is bytes, str, a JSON value, `JSON_NULL`
+    for an explicit null, or None for no data. A JSON value is copied: later changes to the object
+    do not affect the event.
 
     Raises CloudEventError if an attribute or the data breaks a rule of the version, and
     UnknownVersionError for an unknown version.
@@ -227,7 +227,7 @@ class CloudEvent:
     def extensions(self) -> Mapping[str, AttributeValue]:
         """Returns a read-only copy of the attributes that the version does not define, in order.
 
-        In 0.1, the attribute `extensions` is a Map: its entries follow these attributes. Null
+        In 0.1, the attribute `extensions` is a Map, whose entries follow the other extensions. Null
         entries are left out. An entry whose value cannot be an attribute value becomes its JSON
         text.
         """
@@ -281,18 +281,19 @@ class CloudEvent:
 
     @property
     def data(self) -> Any:
-        """Returns the data: bytes, str, a JSON value, `JSON_NULL`, or None if there is none.
+        """Returns the data: bytes, str, a JSON value, `JSON_NULL`, or None for no data.
 
         A JSON value is a new object at each call, so the caller may change it.
         """
         return event_data.public(self._data)
 
     def data_bytes(self) -> bytes | None:
-        """Returns the data as the bytes of a payload; None if there is none.
+        """Returns the data as the bytes of a payload; None for no data.
 
         Raises CloudEventError if the charset of the datacontenttype is unknown or cannot encode the
-        text, and if the data is a JSON value but the datacontenttype is not JSON. Raises it for a
-        string in a document of a version before 0.3, too: it may be text or Base64.
+        text, and if the data is a JSON value but the datacontenttype is not JSON. Also raises
+        CloudEventError for a string in a document of a version before 0.3, because the string may
+        be text or Base64.
         """
         return event_data.as_bytes(self._data, self.datacontenttype)
 
@@ -300,7 +301,8 @@ class CloudEvent:
         """Returns the data as a JSON value, parsed from bytes or str; an explicit null is None.
 
         Raises CloudEventError if there is no data, or if the data cannot be decoded or is not JSON.
-        Raises it for a string in a document of a version before 0.3, too: it may be text or Base64.
+        Also raises CloudEventError for a string in a document of a version before 0.3, because the
+        string may be text or Base64.
         """
         return event_data.json_value(self._data, self.datacontenttype)
 
@@ -314,10 +316,10 @@ class CloudEvent:
         data: Any = _UNCHANGED,
         **named: AttributeInput,
     ) -> CloudEvent:
-        """Returns a new event with changed attributes (None unsets one) and, if given, new data.
+        """Returns a new event with changed attributes (None unsets one) and, if passed, new data.
 
-        The new event does not keep the record or document of this event, so it is encoded again.
-        Raises CloudEventError as the constructor does.
+        The new event does not keep the record or document of this event, so the new event is
+        encoded again. Raises CloudEventError as the constructor does.
         """
         changed = _merged_attributes(self._attributes, attributes, named)
         if isinstance(data, _Unchanged):
@@ -334,8 +336,8 @@ class CloudEvent:
         `drop` and `rename` are ignored if the event has the version `label` already.
 
         Raises CloudEventError if the version cannot carry an attribute or the data; the error lists
-        everything that it cannot carry. Also raises CloudEventError if `drop` is a str or has a
-        required attribute. Raises UnknownVersionError for an unknown version.
+        everything that the version cannot carry. Also raises CloudEventError if `drop` is a str or
+        has a required attribute. Raises UnknownVersionError for an unknown version.
         """
         target = spec_version(label)
         if target is self._version:
@@ -355,8 +357,8 @@ class CloudEvent:
     def _data_in(self, attributes: Mapping[str, AttributeInput], version: SpecVersion) -> Any:
         """Returns the data of this event for an event with `attributes`.
 
-        JSON data keeps its text if the new datacontenttype is JSON or unset. Otherwise it becomes
-        its Python value.
+        JSON data keeps its text if the new datacontenttype is JSON or unset. Otherwise JSON data
+        becomes its Python value.
         """
         current = self._data
         if not isinstance(current, event_data.JsonText):

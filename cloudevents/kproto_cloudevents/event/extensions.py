@@ -71,8 +71,9 @@ class Extension:
     def read(self, event: CloudEvent) -> dict[str, AttributeValue] | None:
         """Returns the native values of the extension's attributes that are set.
 
-        Returns None if none of them is set. Raises CloudEventError for a value that has the wrong
-        type or breaks a rule, and if a required attribute is unset while another one is set.
+        Returns None if no attribute of the extension is set. Raises CloudEventError for a value
+        that has the wrong type or breaks a rule, and if a required attribute is unset while another
+        attribute is set.
         """
         extensions = event.extensions
         found = {
@@ -126,7 +127,7 @@ class ExtensionRegistry:
             self.register(extension)
 
     def register(self, extension: Extension) -> None:
-        """Adds an extension; replaces a registered one with the same name.
+        """Adds an extension; replaces a registered extension of the same name.
 
         Raises CloudEventError if an extension with another name declares the same attribute.
         """
@@ -198,7 +199,7 @@ _MAX_PADDED: Final = 64
 def _integer_sequence(values: Mapping[str, AttributeValue]) -> tuple[str, str] | None:
     """Checks that the sequence is a 32-bit Integer if the sequencetype is Integer.
 
-    Returns ("sequence", fault) if it is not, else None.
+    Returns ("sequence", fault) if the check fails, else None.
     """
     if values.get("sequencetype") != "Integer":
         return None

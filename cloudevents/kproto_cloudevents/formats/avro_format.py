@@ -85,7 +85,7 @@ def to_avro(event: CloudEvent) -> bytes:
 
     Writes JSON data as bytes with a `datacontenttype`: the schema's type for data has no numbers
     except doubles, which would change the spelling of numbers. Raises CloudEventError for an event
-    that is not 1.0, for data that its charset cannot encode, and if fastavro is missing.
+    whose version is not 1.0, for data that its charset cannot encode, and if fastavro is missing.
     """
     avro = _avro()
     attributes = attributes_to_write(event, _DATUM)

@@ -102,8 +102,9 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
 def from_json_with_content_type(document: bytes, content_type: str | None) -> CloudEvent:
     """Reads an event; a document without a datacontenttype gets the content type of its message.
 
-    `content_type` is the content type of the message: a valid media type, or None. If it is None,
-    or if the document has a datacontenttype, reads the document as `from_json` does.
+    `content_type` is the content type of the message: a valid media type, or None. If
+    `content_type` is None, or if the document has a datacontenttype, reads the document as
+    `from_json` does.
 
     Otherwise `content_type` becomes the event's datacontenttype. A null member `data` then means
     that the event has no data, unless `content_type` is JSON. The event does not keep the document,
@@ -362,8 +363,8 @@ def _decoded_data(
 ) -> Data:
     """Returns the data of the event in document `text`, from `data` or from `data_base64`.
 
-    `data_text` is the text of the member `data`, or None; `start` is the position of its value, or
-    negative if unknown.
+    `data_text` is the text of the member `data`, or None; `start` is the position of that member's
+    value, or negative if the position is unknown.
     """
     if base64 is not None:
         if data is not _ABSENT:
@@ -499,7 +500,7 @@ def _represents(value: Data, data: bytes, content_type: str | None) -> bool:
 def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
     """Writes events as a document of `application/cloudevents-batch+json`.
 
-    Raises CloudEventError if their versions differ, and as `to_json` does.
+    Raises CloudEventError if the versions of the events differ, and as `to_json` does.
     """
     batch = list(events)
     for event in batch:

@@ -100,11 +100,11 @@ def from_protobuf(document: bytes) -> CloudEvent:
 def to_protobuf(event: CloudEvent) -> bytes:
     """Writes an event as a document of `application/cloudevents+protobuf`.
 
-    Text and JSON go into `text_data`, JSON with its `datacontenttype`. Bytes go into `binary_data`,
-    or into `proto_data` if they are application/protobuf with a `dataschema` under
+    Text and JSON go into `text_data`; JSON always gets a `datacontenttype`. Bytes go into
+    `binary_data`, or into `proto_data` if they are application/protobuf with a `dataschema` under
     `https://type.googleapis.com/`. A time loses its UTC offset: it is read back in UTC. Raises
-    CloudEventError for an event that is not 1.0, for a time that the message cannot represent, for
-    text with an unpaired surrogate, and if protobuf is missing.
+    CloudEventError for an event whose version is not 1.0, for a time that the message cannot
+    represent, for text with an unpaired surrogate, and if protobuf is missing.
     """
     protobuf = _protobuf()
     message = protobuf.message()
@@ -198,7 +198,7 @@ def _write_time(into: Any, name: str, text: str) -> None:
 
 
 def _text_data(text: str, content_type: AttributeValue | None) -> Data:
-    """Returns text of a JSON type as JSON, other text unchanged.
+    """Returns text of a JSON type as JSON, and other text unchanged.
 
     The charset of the type does not apply to JSON, because the field is already decoded text. If
     the type is a JSON type, but the text is not JSON or has whitespace around it, the text becomes

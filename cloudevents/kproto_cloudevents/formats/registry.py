@@ -55,7 +55,7 @@ def event_media_type(event_format: EventFormat) -> str:
 
     Raises CloudEventError for any object that is not an EventFormat, for a media type that is
     neither `application/cloudevents` nor `application/cloudevents+…`, such as the media type of a
-    batch, and for one with parameters.
+    batch, and for a media type with parameters.
     """
     if not isinstance(event_format, EventFormat):
         raise CloudEventError(

@@ -23,10 +23,10 @@ _JSON = "application/json"
 def event_of(
     attributes: Iterable[tuple[str, AttributeValue | None]], data: Data, clauses: tuple[str, ...]
 ) -> CloudEvent:
-    """Returns the event with these attributes after checking each; an attribute of None is unset.
+    """Checks each attribute, and returns the event; an attribute of None is unset.
 
     Raises CloudEventError, which cites `clauses`, for an invalid or repeated attribute, and for a
-    missing required one. Raises UnknownVersionError for any version except 1.0.
+    missing required attribute. Raises UnknownVersionError for any version except 1.0.
     """
     present = [(name, value) for name, value in attributes if value is not None]
     label = dict(present).get(V1_0.specversion)
@@ -57,7 +57,7 @@ def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str
     """Returns the attributes to write in the Avro or protobuf format.
 
     Adds a datacontenttype for JSON data without one, because only the JSON format implies it.
-    Raises CloudEventError for an event that is not 1.0.
+    Raises CloudEventError for an event whose version is not 1.0.
     """
     if event._version is not V1_0:
         raise CloudEventError(

@@ -145,10 +145,10 @@ _Step = tuple[str, str, AttributeSpec, dict[bytes, str] | None, Callable[[str], 
 
 
 def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
-    """Returns the version that the headers name; None if they name none.
+    """Returns the version in the headers; None if the headers have no version.
 
-    Raises UnknownVersionError for an unknown version, and CloudEventError for an empty value or one
-    that is not UTF-8.
+    Raises UnknownVersionError for an unknown version, and CloudEventError for a value that is empty
+    or not UTF-8.
     """
     known = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER))
     if known is not None:
@@ -248,9 +248,9 @@ def _steps(
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
     """Stores a plan for records with these header names: the steps that read their event headers.
 
-    Stores none if an event header has no cached spec. Call it after the headers were read without
-    an error: the plan then has every required attribute. The number of plans is bounded, as in
-    `versions.check_plans`.
+    Stores no plan if an event header has no cached spec. Call it after the headers were read
+    without an error: the plan then has every required attribute. The number of plans is bounded, as
+    in `versions.check_plans`.
     """
     if len(_PLANS[version]) >= MAX_PLANS or len(names) > MAX_NAMES:
         return
@@ -456,9 +456,9 @@ _SPELLINGS: Final = {
 def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
     """Returns the headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
 
-    Structured mode may repeat the attributes as headers: then set `repeated`. Without it, raises
-    CloudEventError if the datacontenttype would make a reader take the record for an event in
-    structured mode or for a batch.
+    Set `repeated` if the headers repeat the attributes of an event in structured mode. Without
+    `repeated`, raises CloudEventError if the datacontenttype would make a reader take the record
+    for an event in structured mode or for a batch.
     """
     version = event._version
     attributes = event._attributes

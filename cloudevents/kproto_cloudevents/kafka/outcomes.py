@@ -1,8 +1,8 @@
 """Defines the results of reading a record that is not a readable event.
 
 Clients send any object that has the method `to_kafka_record`, so `OpaqueEvent` and `NotAnEvent`
-have it. The method is defined in `writing`, which this module imports. `reading` imports this
-module.
+have this method. The method is defined in `writing`, which this module imports. `reading` imports
+this module.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NotAnEvent(ForwardOnly):
 class InvalidEvent(NamedTuple):
     """A record that claims to be an event but breaks a rule, and the error.
 
-    `from_kafka_many` returns it, and `events` yields it in a `Received`.
+    `from_kafka_many` returns an `InvalidEvent`; `events` yields an `InvalidEvent` in a `Received`.
     """
 
     record: KafkaRecord
@@ -61,7 +61,7 @@ def invalid_event(
 ) -> InvalidEvent:
     """Returns the `InvalidEvent` for a record that breaks a rule.
 
-    It has no headers if `headers` is not a sequence.
+    The `InvalidEvent` has no headers if `headers` is not a sequence.
     """
     header_pairs = tuple(headers) if isinstance(headers, Sequence) else ()
     return InvalidEvent(KafkaRecord(key, value, header_pairs), error)

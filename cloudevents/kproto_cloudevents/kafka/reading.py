@@ -46,9 +46,9 @@ def from_kafka(
     """Reads a Kafka record.
 
     The `content-type` header decides the content mode (Kafka binding 3): the media type of an event
-    format means structured mode, any other value means binary mode. `mode` overrides the header; it
-    is needed for records of message format 0 and 1, which have no headers: `mode="structured"` then
-    reads the value as JSON. None for `headers` means no headers.
+    format means structured mode, any other value means binary mode. `mode` overrides the header,
+    and is needed for records of message format 0 and 1, which have no headers: `mode="structured"`
+    then reads the value as JSON. None for `headers` means no headers.
 
     Returns the event, `OpaqueEvent` for an unknown event format or specversion (an error if
     `profile.refuse_unknown` is set), or `NotAnEvent` for a record without a `ce_` header and
@@ -57,7 +57,7 @@ def from_kafka(
 
     Raises CloudEventError for a record that claims to be an event but breaks a rule, and for a key,
     value or headers of the wrong Python type. If `mode` is set, every record claims to be an event,
-    unless its value is null and it has neither a `ce_` header nor a `content-type`.
+    except a record with a null value and with neither a `ce_` header nor a `content-type`.
     """
     header_pairs: tuple[Header, ...] = ()
     try:
@@ -124,7 +124,7 @@ def from_kafka_many(
     """Reads many records, each `(key, value, headers)`, in their order.
 
     Works like `from_kafka`, except that a record for which `from_kafka` raises CloudEventError
-    becomes an `InvalidEvent`. The records after it are still read.
+    becomes an `InvalidEvent`. The records after an `InvalidEvent` are still read.
     """
     read: list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent] = []
     for key, value, headers in records:

@@ -41,7 +41,8 @@ _OLD_KAFKA: Final = ("Kafka binding 1.3",)
 class _KeyOfRecord(enum.Enum):
     """Has the default of the argument `key` of `to_kafka`.
 
-    The default stands for the key of the record from which the event was read; null without one.
+    The default stands for the key of the record from which the event was read; null if there is no
+    such record.
     """
 
     KEY = "of the record"
@@ -78,14 +79,14 @@ def to_kafka(
     read, or JSON. `repeat_attributes` adds the `ce_` headers of binary mode to a structured event
     (Kafka binding 3.3.3).
 
-    `message_format` is the magic of the batch. 0 and 1 have no headers: an event must then be in
-    structured mode (Kafka binding 1.3) and JSON, without other headers, and a reader of the record
-    must pass `mode="structured"`. An `OpaqueEvent` or `NotAnEvent` must then have no headers,
-    except the content type of a JSON event.
+    `message_format` is the magic of the batch. Records of formats 0 and 1 have no headers: an event
+    must then be in structured mode (Kafka binding 1.3) and JSON, without other headers, and a
+    reader of the record must pass `mode="structured"`. An `OpaqueEvent` or `NotAnEvent` must then
+    have no headers, except the content type of a JSON event.
 
-    Raises CloudEventError if the event cannot be written as requested. In binary mode, raises it
-    also if the datacontenttype is an event format or a batch, because readers would take the record
-    for structured mode or a batch.
+    Raises CloudEventError if the event cannot be written as requested. In binary mode, also raises
+    CloudEventError if the datacontenttype is an event format or a batch, because readers would take
+    the record for structured mode or a batch.
     """
     written: Sequence[Header]
     if not isinstance(event, CloudEvent):
@@ -227,7 +228,7 @@ def _check_without_headers(
 ) -> None:
     """Checks that the record can be written without headers and without loss of information.
 
-    Raises CloudEventError if it cannot, and for an unknown message format.
+    Raises CloudEventError if the record cannot be written so, and for an unknown message format.
     """
     if message_format not in (0, 1):
         raise CloudEventError(

@@ -86,8 +86,8 @@ class Timestamp(str):
     """An attribute value of type Timestamp: the RFC 3339 text as it was written.
 
     Compares with an aware datetime as an exact instant. Never equals a naive datetime, and an order
-    comparison with it raises TypeError. Compares with a str as text, and is therefore hashed as
-    text.
+    comparison with a naive datetime raises TypeError. Compares with a str as text, and is therefore
+    hashed as text.
     """
 
     __slots__ = ()

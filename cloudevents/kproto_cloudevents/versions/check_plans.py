@@ -1,9 +1,9 @@
 """Checks the attributes of an event, with a plan if an earlier event had the same names in order.
 
 The events of a topic usually have the same attributes in the same order. A plan has the checks for
-one tuple of attribute names. It is learned from a valid event, so its names are valid and include
-all required ones. It checks values exactly as the check without a plan does. The number of plans is
-bounded, because producers choose the names.
+one tuple of attribute names. A plan is learned from a valid event, so its names are valid and
+include all required names. A plan checks values exactly as the check without a plan does. The
+number of plans is bounded, because producers choose the names.
 """
 
 from __future__ import annotations

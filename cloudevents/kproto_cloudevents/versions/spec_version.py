@@ -1,7 +1,7 @@
 """A version of CloudEvents: its attributes, and its rules for names and types.
 
-`version_tables` declares each version as data; `SpecVersion` checks names and values with it. This
-module imports no events, headers or documents.
+`version_tables` declares each version as data; `SpecVersion` checks names and values with this
+data. This module imports no events, headers or documents.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class SpecVersion:
 
     `specversion` is the name of the version attribute, `label` its value, and `title` the version's
     name in errors. `id`, `source`, `type`, `time` and so on are this version's names for the
-    attributes of 1.0, or None if it lacks the attribute. `aliases` maps other accepted spellings of
-    attributes to their names.
+    attributes of 1.0, or None if this version lacks the attribute. `aliases` maps other accepted
+    spellings of attributes to their names.
 
     If `base64_member` is set, a JSON document marks Base64 data by the member `data_base64`. If
     `data_encoding` is set, it is the attribute that marks Base64 data. If neither is set, nothing
@@ -330,7 +330,7 @@ class SpecVersion:
     def with_map(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
         """Converts the attribute `extension_map` from str to JsonMap; returns `attributes`.
 
-        Does nothing if the version has no such attribute, or if it is unset.
+        Does nothing if the version has no such attribute, or if the attribute is unset.
         """
         name = self.extension_map
         if name is not None and name in attributes:

@@ -5,7 +5,8 @@ The differences between versions are declared here. Only modules that support on
 can be forwarded but not read (`UnknownVersionError`).
 
     1.0   id, source, specversion, type, subject, time, datacontenttype, dataschema
-    0.3   as 1.0, but schemaurl and datacontentencoding; with the type Map, without Boolean and URI
+    0.3   id, source, specversion, type, subject, time, datacontenttype, schemaurl,
+          datacontentencoding; has the type Map, but not the types Boolean and URI
     0.2   specversion, type, source, id, time, schemaurl, contenttype: the text of November 2018,
           in which specversion was still "0.1"
     0.1   cloudEventsVersion, eventType, eventTypeVersion, source, eventID, eventTime, schemaURL
@@ -245,7 +246,7 @@ VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
 def version_attribute(attributes: Mapping[str, Any], prefix: str = "") -> str | None:
     """Returns the name of the version attribute that is set; None if no version attribute is set.
 
-    The names in `attributes` begin with `prefix`; the result does not.
+    The names in `attributes` begin with `prefix`; the result does not have the prefix.
     """
     for attribute in VERSION_ATTRIBUTES:
         if attributes.get(prefix + attribute) is not None:
@@ -258,7 +259,7 @@ def named_version(
 ) -> SpecVersion:
     """Returns the version for the value of a version attribute.
 
-    Raises UnknownVersionError for an unknown value, CloudEventError for an empty one.
+    Raises UnknownVersionError for an unknown value, and CloudEventError for an empty value.
     """
     known = VERSION_ATTRIBUTES[attribute].get(label)
     if known is not None:
@@ -271,7 +272,7 @@ def named_version(
 
 
 def spec_version(label: str) -> SpecVersion:
-    """Returns the version with a label. Raises UnknownVersionError if it is unknown."""
+    """Returns the version with this label. Raises UnknownVersionError for an unknown label."""
     known = VERSIONS.get(label) if isinstance(label, str) else None
     if known is None:
         raise _unknown(label, VERSIONS, "specversion", ())

@@ -114,10 +114,10 @@ class StructCodeEmitter(ABC):
 
     @abstractmethod
     def tagged(self, field: FieldPlan, expr: str) -> None:
-        """Emits code for a field that the layout tags, at the place of the untagged fields.
+        """Emits the code that a tagged field needs among the untagged fields.
 
-        A reader sets the default of the field here. `end` emits the code that reads or writes the
-        tagged fields.
+        In a reader, the code sets the default of the field. `end` emits the code that reads or
+        writes the tagged fields.
         """
 
     @abstractmethod

@@ -46,7 +46,7 @@ def class_parts(
 
 
 def class_names(plan: StructPlan) -> list[str]:
-    """Returns the names of a struct's generated classes: its class, and that of its keyed list."""
+    """Returns the names of a struct's generated classes: its class and its keyed list's class."""
     if plan.keys and not plan.is_message:
         return [plan.class_name, f"{plan.class_name}Collection"]
     return [plan.class_name]

@@ -142,8 +142,8 @@ def function(name: str, parameters: str, result: str, body: Code) -> list[str]:
 def chain(layouts: Layouts, context: Versions) -> Code:
     """Returns `if`, `elif` and `else` over versions, the newest first.
 
-    `layouts` must cover the versions `context`. Neighbors with equal code are merged, and empty
-    branches left out.
+    `layouts` must cover the versions `context`. Neighboring layouts with equal code are merged, and
+    empty branches are left out.
     """
     return _chain(_merged(layouts), context)
 
@@ -192,9 +192,9 @@ def _merged(layouts: Layouts) -> list[_VersionRangeCode]:
 
 
 def _shared(merged: list[_VersionRangeCode]) -> tuple[Code, list[_VersionRangeCode], Code]:
-    """Returns the statements that begin all layouts, those that differ, and those that end all.
+    """Returns the common first statements, the differing statements, and the common last ones.
 
-    The differing statements are by layout. A single layout shares no statement.
+    The differing statements are by layout. A single layout has no common statements.
     """
     if len(merged) == 1:
         return (), merged, ()
@@ -256,7 +256,7 @@ def _only_in(layout: _VersionRangeCode, context: Versions) -> If:
 
 
 def version_test(versions: Versions, context: Versions) -> str:
-    """Returns the source that tests whether `version`, which is in `context`, is in `versions`."""
+    """Returns the source that tests if `version` is in `versions`; `version` is in `context`."""
     low, high = versions.lowest, versions.highest
     if low == high:
         return f"version == {low}"

@@ -59,7 +59,8 @@ def write_method(plan: StructPlan, imports: Imports) -> Lines:
 def struct_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
     """Returns the functions that read and write the elements of an array of structs.
 
-    If the struct has tagged fields, also returns the functions that read and write these.
+    If the struct has tagged fields, also returns the functions that read and write the tagged
+    fields.
     """
     read, write = _read_structs(plan, imports), _write_structs(plan, imports)
     tags = tags_functions(plan, imports)
@@ -203,7 +204,7 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
 
 
 def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
-    """Returns the test of whether a version tags `field`, as source code in a tuple.
+    """Returns a tuple with the source of the test whether a version tags `field`.
 
     Returns an empty tuple if all flexible versions tag the field.
     """
@@ -246,7 +247,7 @@ def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lin
 
 
 def _returned(tests: Sequence[str]) -> Lines:
-    """Returns the lines of a `return` statement that joins all tests with `and`, as ruff would."""
+    """Returns the lines of a `return` that joins all tests with `and`, in ruff's format."""
     whole = str(Condition(tuple(tests)))
     if len(f"    return {whole}") <= WIDTH:
         return [f"return {whole}"]

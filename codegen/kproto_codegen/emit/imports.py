@@ -120,7 +120,7 @@ class Imports:
 
 
 def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[str]:
-    """Returns the lines that import `names`: one line, or a line per name if that is too long."""
+    """Returns the lines that import `names`: on one line, or on a line per name."""
     line = f"from {module} import {', '.join(names)}"
     if margin + len(line) <= WIDTH:
         return [line]

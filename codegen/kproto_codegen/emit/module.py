@@ -1,6 +1,6 @@
 """Emits the module of a message: its imports, classes and functions.
 
-`classes` and `functions` emit the parts; the template `message.py.j2` has their order.
+`classes` and `functions` emit the parts; the template `message.py.j2` sets the order of the parts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BASES: Final = {"request": "Request", "response": "Response"}
 class RuntimePackage:
     """The package from which generated code imports its runtime (`wire`, `messages.base`).
 
-    With `relative`, the generated package is inside this package, and has relative imports.
+    With `relative`, the generated package is inside the runtime package, and has relative imports.
     """
 
     name: str = "kproto"
@@ -51,7 +51,7 @@ class RuntimePackage:
 
     @property
     def base_module(self) -> str:
-        """Returns the module of the base classes, as an import names it."""
+        """Returns the name under which generated code imports the module of the base classes."""
         return ".base" if self.relative else f"{self.name}.messages.base"
 
 

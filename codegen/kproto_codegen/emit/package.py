@@ -45,13 +45,13 @@ def generate(
     the path of the definitions file, `error_table` the path of the module with the error codes
     (None: no module). Generated code imports its runtime from the package `runtime`. With
     `relative`, which is meant for `kproto.messages`, these imports are relative. `secrets` are
-    pairs (message, field) that the repr hides, besides those of Kafka. The head of each file names
-    its `origins`.
+    pairs (message, field) that the repr hides, besides the secrets in Kafka's messages. The head of
+    each file names its `origins`.
 
     Raises DefinitionError if two messages have the same module name, if two requests have the same
-    api key, or if a field in `secrets` does not exist. Also raises it if a file that was not
-    generated would be overwritten. Nothing is written then. Raises MissingPackageError if jinja2 is
-    not installed.
+    api key, or if a field in `secrets` does not exist. Also raises DefinitionError if a file that
+    was not generated would be overwritten. After a DefinitionError, no file is changed. Raises
+    MissingPackageError if jinja2 is not installed.
     """
     check_installed()
     _check_secrets(messages, secrets)

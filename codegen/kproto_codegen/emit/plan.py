@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Style(Enum):
-    """The style of a module's code. The head of the module has the value, which names the style."""
+    """The style of a module's code; the module's head has the value, the name of the style."""
 
     BRANCHING = "branches on the version where the layout changes"
     STRAIGHT = "straight-line code for each layout"

@@ -215,7 +215,7 @@ class _InlineReadEmitter(ReadCodeEmitter):
     def _general_array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits code that reads an array.
 
-        The code reads a count below 128 inline, and calls a function for a larger or invalid one.
+        The code reads a count below 128 inline, and calls a function for a larger or invalid count.
         """
         function = self.function("array_length", form)
         if form.compact:

@@ -99,7 +99,7 @@ class WriteCodeEmitter(StructCodeEmitter):
             self.code.append(when(tags, [write], ['append(b"\\0")']))
 
     def call(self, function: str, value: str) -> str:
-        """Returns the source of a call of a function in `kproto.wire.writing`; imports it."""
+        """Returns the source of a call of a `kproto.wire.writing` function, and imports it."""
         self.imports.wire("writing", function)
         return f"{function}(append, {value})"
 

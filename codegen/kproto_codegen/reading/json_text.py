@@ -24,7 +24,7 @@ JsonValue: TypeAlias = "dict[str, JsonNode] | list[JsonNode] | str | int | float
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A JSON value and its line. The line of a value in an object is that of its key.
+    """A JSON value and its line. The line of a member's value is the line of its key.
 
     `text` is the source of a number, a boolean or null, and the content of a string.
     """

@@ -80,9 +80,9 @@ class LocatedSpec:
 
     - `path`: such as `Topics.Partitions.Index`, or `commonStructs.Name` for a common struct.
     - `spec`: the field or the common struct. `node`: its JSON object.
-    - `holder`: the JSON object that has it in its `fields` or `commonStructs`.
-    - `parents`: the fields that contain it, outermost first. In a common struct, the first parent
-      is the common struct.
+    - `holder`: the JSON object whose `fields` or `commonStructs` contain `node`.
+    - `parents`: the fields that contain `spec`, outermost first. In a common struct, the first
+      parent is the common struct.
     """
 
     path: str
@@ -95,7 +95,7 @@ class LocatedSpec:
     def line(self) -> int:
         """Returns the line of the key `name`.
 
-        If the object has no such key, the line of the object.
+        If the object has no such key, returns the line of the object.
         """
         return _named_line(self.node)
 
@@ -276,7 +276,7 @@ _GUESSES: Final = (
 class _SpecReader:
     """Converts the JSON of a definition to specs, and collects the syntax errors.
 
-    After an error it continues with a value of `guess`, so that it finds all errors.
+    After an error, the reader continues with a value of `guess`, so that it finds all errors.
     """
 
     def __init__(self, file: str, guess: _FallbackValues = _FallbackValues()) -> None:

@@ -1,7 +1,7 @@
 """Reads the constants of an enum from its Java class file; needs no Java.
 
 Parses the class file format (JVM specification, chapter 4): constant pool, superclass, fields,
-methods and bootstrap methods. Then follows the instructions of the static initializer that create
+methods and bootstrap methods. Then follows those instructions of the static initializer that create
 the constants.
 """
 
@@ -95,7 +95,7 @@ class ClassFile:
         return int(struct.unpack_from(">I", self._data, at)[0])
 
     def _read_constants(self, position: int, count: int) -> int:
-        """Records the position of each constant; returns the end of the constant pool."""
+        """Stores the position of each constant; returns the end of the constant pool."""
         self._constants: dict[int, int] = {}
         index = 1
         while index < count:

@@ -31,8 +31,8 @@ _RETRIABLE: Final = "org/apache/kafka/common/errors/RetriableException"
 def error_codes_of_classes(read: Callable[[str], bytes | None], *, file: str) -> list[ErrorCode]:
     """Returns the error codes of a jar, sorted by code.
 
-    `read` returns the bytes of a class file by its path in the jar, or None. `file` names the jar
-    in errors. Raises DefinitionError if the enum cannot be read.
+    `read` returns the bytes of a class file by its path in the jar, or None if the file is missing.
+    `file` names the jar in errors. Raises DefinitionError if the enum cannot be read.
     """
     data = read(ERRORS_CLASS)
     if data is None:
@@ -70,8 +70,8 @@ _EXTENDS = re.compile(r"\bclass\s+\w+\s+extends\s+(\w+)")
 def error_codes_of_sources(read: Callable[[str], str | None], *, file: str) -> list[ErrorCode]:
     """Returns the error codes of a source tree, sorted by code.
 
-    `read` returns the content of a source file by its path in the tree, or None. `file` names the
-    tree in errors. Raises DefinitionError if the enum cannot be read.
+    `read` returns the content of a source file by its path in the tree, or None if the file is
+    missing. `file` names the tree in errors. Raises DefinitionError if the enum cannot be read.
     """
     text = read(ERRORS_SOURCE)
     if text is None:

@@ -95,8 +95,8 @@ class Imported:
 def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Imported:
     """Reads jars, folders of jars, source trees and folders of definitions.
 
-    `release` replaces the release that the sources name. Collects errors instead of raising them.
-    If all sources could be opened and none has a definition, adds an error for each path.
+    `release` replaces the release number that the sources have. Collects errors instead of raising
+    them. If all sources could be opened and none has a definition, adds an error for each path.
     """
     imported = Imported()
     by_release: dict[str, list[_Source]] = {}

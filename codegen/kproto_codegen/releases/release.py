@@ -1,7 +1,7 @@
 """Reads and writes the folder of a release, `schemas/<release>/`, and checks its definitions.
 
 The folder has a subfolder for each module with a JSON file for each message, and a file of error
-codes. `importer` reads a release from jars or sources, `release_union` combines several releases.
+codes. `importer` reads a release from jars or sources; `release_union` combines several releases.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ def write_release(release: Release, out: Path) -> bool:
     """Writes the files of `release` to `out/<release>`; returns False if they were up to date.
 
     The files are `<module>/<Name>.json` for each message, and errors.json. A module of `release`
-    replaces the existing folder of the module. Existing modules that `release` lacks are kept, and
-    errors.json too if `release` has no error codes. The new folder is written under a temporary
+    replaces the existing folder of the module. Keeps existing modules that `release` lacks, and
+    keeps errors.json if `release` has no error codes. The new folder is written under a temporary
     name, so that a failed write does not change the existing folder.
     """
     files = {f"{m.module}/{m.name}.json": format_facts(m) for m in release.messages}

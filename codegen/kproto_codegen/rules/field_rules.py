@@ -77,7 +77,7 @@ def common_struct_versions(definition: Definition) -> Iterator[Finding]:
     """Checks that a field whose type is a common struct has a version in common with the struct.
 
     The field must not begin at an earlier version than the struct: Kafka's generator has no schema
-    of the struct in the versions before.
+    of the struct in earlier versions.
     """
     valid = definition.spec.valid_versions
     common = {located.spec.name: located.spec for located in definition.structs()}

@@ -37,7 +37,7 @@ def repeated_keys(definition: Definition) -> Iterator[Finding]:
 def trailing_content(definition: Definition) -> Iterator[Finding]:
     """Reports content after the definition as a finding that is accepted: a note, not an error.
 
-    Only a lenient parser gets here; another one refuses such content.
+    Only a lenient parser accepts such content; a strict parser refuses it.
     """
     if definition.trailing_line is not None:
         error = DefinitionError(
@@ -63,7 +63,7 @@ def message_name(definition: Definition) -> Iterator[Finding]:
 
 
 def rpc_name(definition: Definition) -> Iterator[Finding]:
-    """Checks that the name of a request ends with Request, and that of a response with Response."""
+    """Checks that a request's name ends with Request, and a response's name with Response."""
     suffix = {"request": "Request", "response": "Response"}.get(definition.spec.type)
     if suffix is not None and not definition.spec.name.endswith(suffix):
         yield message_finding(

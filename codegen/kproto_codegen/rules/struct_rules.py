@@ -237,8 +237,8 @@ def element_has_bytes(definition: Definition) -> Iterator[Finding]:
 def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
     """Checks that each struct is in at least one version.
 
-    A struct that is not common must share a version with the message and with the structs around
-    it.
+    A struct that is not common must share a version with the message and with the structs that
+    contain it.
     """
     valid = definition.spec.valid_versions
     if not valid:

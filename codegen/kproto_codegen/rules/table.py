@@ -100,8 +100,8 @@ def _identity(finding: Finding) -> tuple[int | None, str]:
     """Returns the line and the reason of a finding.
 
     `check_definition` compares both, to see if a rule finds the same error in the definition and in
-    each corrected spec in `Definition.guesses`. The path may differ between them, so it is not
-    compared.
+    each corrected spec in `Definition.guesses`. The path of the field may differ between the specs,
+    so the path is not compared.
     """
     return finding.error.line, finding.error.reason
 

@@ -27,10 +27,10 @@ class Change:
     """A change of a message in one or more versions.
 
     If the versions were dropped, or if the type of the message changed, `versions` are version
-    numbers of the older release, otherwise of the newer release. These changes are not
-    breaking: new names and version numbers, added and dropped tagged fields, an array of primitives
-    that became an array of structs with the same bytes, and changes of a version that the older
-    release marked as unstable.
+    numbers of the older release; otherwise `versions` are version numbers of the newer release. The
+    following changes are not breaking: new names and version numbers, added and dropped tagged
+    fields, an array of primitives that became an array of structs with the same bytes, and changes
+    of a version that the older release marked as unstable.
     """
 
     message: str

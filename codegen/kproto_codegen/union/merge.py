@@ -84,9 +84,9 @@ class _VersionSplit:
         """Returns the versions of a part of the union, such as a field.
 
         `old` are the versions of that part in the older definition, `new` those in the newer
-        definition. Of `old`, only the versions that the union takes from the older definition
-        count, and of `new`, only those that it takes from the newer definition. Raises _GapError if
-        the result would have a gap.
+        definition. Counts only those versions in `old` that the union takes from the older
+        definition, and only those versions in `new` that the union takes from the newer definition.
+        Raises _GapError if the result would have a gap.
         """
         joined = NO_VERSIONS
         for part in (old.intersect(self.below), new.intersect(self.newer)):
@@ -358,7 +358,7 @@ class _Merger:
     def _insert(self, matches: _Matches, fields: dict[str, FieldSpec], order: list[str]) -> None:
         """Adds the fields of the older definition that match no field of the newer definition.
 
-        Each is added after its predecessor in the older struct.
+        Each field is added after its predecessor in the older struct.
         """
         continued = {before.name: after for after, before in matches.by_new_name.items()}
         restored_names = {before.name for before in matches.unmatched}
