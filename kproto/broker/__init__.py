@@ -4,8 +4,8 @@
         broker.create_topic("greetings", partitions=3)
         async with kproto.Client(broker.bootstrap) as client: ...
 
-`Cluster` has several nodes. If a node is stopped, in-sync replicas become the leaders of its
-partitions.
+`Cluster` has several nodes. When a node stops, in-sync replicas become the leaders of the
+partitions that the node led.
 
 Each supported API has a module in `handlers`. The docstring of the module describes the versions of
 the API and the differences from Kafka.

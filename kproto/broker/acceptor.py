@@ -130,9 +130,9 @@ class Acceptor:
         self._watch()
 
     def close(self) -> set[asyncio.Task[None]]:
-        """Stops accepting, and cancels the tasks of connections that are being set up.
+        """Stops accepting, and cancels and returns the tasks that set up connections.
 
-        Returns these tasks; callers await them. In a closed event loop it only closes the listener.
+        The caller awaits the tasks. If the event loop is closed, there are no tasks to cancel.
         """
         if self._loop.is_closed():
             self._listener.close()
@@ -202,6 +202,6 @@ class Acceptor:
 
 
 def _shut_down(connected: socket.socket) -> None:
-    """Shuts a connection down, so that its transport closes; does nothing if it is closed."""
+    """Shuts down a socket, so that its transport closes; does nothing if the socket is closed."""
     with suppress(OSError):
         connected.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""Checks whether the cluster's authorizer allows an operation. The handlers call these functions.
+"""Defines the checks by which handlers ask the cluster's authorizer whether it allows an operation.
 
 Without an authorizer, all operations are allowed.
 """
@@ -65,8 +65,8 @@ def check(context: Context, operation: Operation, resource_type: ResourceType, n
 def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> None:
     """Raises TOPIC_AUTHORIZATION_FAILED if the principal may not perform `operation`.
 
-    Handlers call it if the request has a topic id instead of a name. The error contains the topic
-    name only if the principal may describe the topic.
+    Handlers call this function if the request has a topic id instead of a topic name. The error
+    contains the topic name only if the principal may describe the topic.
     """
     if not allows(context, operation, ResourceType.TOPIC, topic.name):
         may_hear = allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
@@ -97,7 +97,7 @@ def check_cluster(context: Context, operation: Operation) -> None:
 
 
 def check_group_request(context: Context, group_id: str) -> None:
-    """Checks a member's request: READ on the group, and then the group id, as Kafka does.
+    """Checks first that the principal may READ the group, then that the group id is not empty.
 
     Raises GROUP_AUTHORIZATION_FAILED, and INVALID_GROUP_ID for an empty group id.
     """
@@ -137,7 +137,7 @@ def authorized_operations(context: Context, resource_type: ResourceType, name: s
 
 
 def cluster_operations(context: Context) -> int:
-    """Returns `authorized_operations` of the cluster; 0 if the principal may not describe it."""
+    """Returns `authorized_operations` of the cluster; 0 without DESCRIBE on the cluster."""
     if not allows_cluster(context, Operation.DESCRIBE):
         return 0
     return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -64,8 +64,8 @@ class Broker(EmbeddedCluster, BrokerHandle):
         `function` returns None to handle the request normally, a response to send instead, or
         another outcome of `kproto.broker.faults`. The control is removed after `times` outcomes
         that are not None. If `times` is None, the attribute `times` of `function` applies, such as
-        that of `ErrorCode`. If `function` has no such attribute, or if the attribute is None,
-        the control stays. Returns the control for `remove_control`. Raises ConfigurationError for
+        `ErrorCode.times`. If `function` has no such attribute, or if the attribute is None, the
+        control stays. Returns the control for `remove_control`. Raises ConfigurationError for
         invalid arguments.
         """
         return self._control(function, request, times, self._nodes)

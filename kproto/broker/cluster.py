@@ -37,7 +37,7 @@ class Cluster(EmbeddedCluster):
 
     Node ids count up from `settings.node_id`. If a port in `settings` is not 0, it is the port of
     the first node, and the ports of the other nodes count up from it. `racks` has the rack of each
-    node; None for `settings.rack` on all nodes. `release` sets `settings.release`, which must be
+    node; if None, all nodes have `settings.rack`. `release` sets `settings.release`, which must be
     None or the same release. `clock` and `apis` are as in `Broker`.
 
     All nodes share one log for each partition. So a record is on all replicas as soon as the leader
@@ -133,9 +133,10 @@ class Cluster(EmbeddedCluster):
     async def stop_broker(self, node: int) -> None:
         """Stops a node as a controlled shutdown does.
 
-        Before the node closes its connections, its partitions get another in-sync replica as the
-        leader, if there is one. The ports of the node stay reserved, and clients cannot connect.
-        Does nothing if the node is stopped. Raises ConfigurationError for an unknown node.
+        Before the node closes its connections, each partition that it leads gets another in-sync
+        replica as the leader. A partition without another in-sync replica loses its leader. The
+        ports of the node stay reserved, and clients cannot connect. Does nothing if the node is
+        stopped. Raises ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if self._nodes[node].is_listening:

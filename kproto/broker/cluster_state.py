@@ -142,7 +142,7 @@ class ClusterState:
     def endpoints(self, listener: str, *, stopped_too: bool = False) -> list[Endpoint]:
         """Returns the endpoints of the live nodes for a listener, in the order of node ids.
 
-        With `stopped_too` those of stopped nodes are included.
+        If `stopped_too` is set, also returns the endpoints of stopped nodes.
         """
         return [
             self._endpoints[node][listener]
@@ -158,10 +158,11 @@ class ClusterState:
         return self._endpoints[node].get(listener) if self.is_alive(node) else None
 
     def stop(self, node: int) -> None:
-        """Marks a node as stopped: it leaves the ISRs, and in-sync replicas lead its partitions.
+        """Marks a node as stopped; other in-sync replicas become the leaders of its partitions.
 
-        The last node of an ISR stays in the ISR. If the node was the controller, the live node with
-        the lowest id becomes the controller. Raises ConfigurationError for an unknown node.
+        The node leaves the ISRs, except an ISR in which it is the last node. If the node was the
+        controller, the live node with the lowest id becomes the controller. Raises
+        ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if node in self._stopped:
@@ -177,7 +178,7 @@ class ClusterState:
                 self._set_controller(alive[0])
 
     def start(self, node: int) -> None:
-        """Marks a stopped node as alive: it joins ISRs, and may lead partitions without a leader.
+        """Marks a stopped node as alive, so that it joins ISRs and may lead leaderless partitions.
 
         Does nothing if the node is not stopped. Raises ConfigurationError for an unknown node.
         """
@@ -196,9 +197,9 @@ class ClusterState:
             )
 
     def _change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Replaces the leader and ISR of each partition by what `decide` returns for them.
+        """Replaces the leader and ISR of each partition by the result of `decide`.
 
-        Does the same for the internal topics that determine coordinators.
+        The partitions of `__share_group_state`, which has no log, are included.
         """
         moved = left = 0
         for topic in self.topics:
@@ -254,8 +255,8 @@ class ClusterState:
         """Returns the node id of the coordinator of `key`; NO_LEADER if there is none.
 
         `kind` determines whether `key` is a group id, a transactional id or a share partition. The
-        first lookup of a group creates `__consumer_offsets`, and that of a transactional id
-        `__transaction_state`.
+        first lookup of a group id creates `__consumer_offsets`. The first lookup of a transactional
+        id creates `__transaction_state`.
         """
         if not self.alive:
             return NO_LEADER
@@ -275,8 +276,8 @@ class ClusterState:
         """Appends a commit or abort marker to a partition (KIP-98).
 
         In `__consumer_offsets`, the pending offsets of the transaction take effect or are dropped.
-        Raises NOT_LEADER_OR_FOLLOWER if the partition has no leader, NOT_ENOUGH_REPLICAS, and the
-        errors of `Partition.end_transaction`.
+        Raises NOT_LEADER_OR_FOLLOWER if the partition has no leader, NOT_ENOUGH_REPLICAS if the ISR
+        is too small, and the errors of `Partition.end_transaction`.
         """
         partition = topic.partition(index)
         if partition.leader_and_isr.leader == NO_LEADER:

@@ -48,7 +48,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """Holds one of the configs that determine a value; the first synonym is effective."""
+    """Holds one of the configs that may set a value; the first synonym in a list is effective."""
 
     name: str
     value: str | None
@@ -320,7 +320,7 @@ _BROKER: Final = (
 def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigEntry]:
     """Returns all configs of a topic.
 
-    The synonyms of a config are its broker config and defaults.
+    The synonyms of a config are its value for the topic, the broker config and the default.
     """
     entries = []
     for name, (kind, broker_config) in _TOPIC.items():
@@ -340,7 +340,7 @@ def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigE
 
 
 def group_entries(configs: Mapping[str, str], settings: BrokerSettings) -> list[ConfigEntry]:
-    """Returns all configs of a group; `configs` are those that were set for the group."""
+    """Returns all configs of a group; `configs` has the values that were set for the group."""
     entries = []
     for name, row in GROUP_SETTINGS.items():
         value = row.value(settings)

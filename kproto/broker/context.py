@@ -26,9 +26,10 @@ class Context:
 
     `endpoint` is the endpoint that the client connected to, `host` the address of the client.
     `versions` are the versions that ApiVersions lists, by API key. `token_authenticated` is True if
-    the client authenticated by a delegation token. `security_protocol` is that of the listener:
-    PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `fetch_sessions` are those of this node. `refuse` is
-    an error that a test injects and that the handler sets in its response; None for no error.
+    the client authenticated by a delegation token. `security_protocol` of the listener is
+    PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `fetch_sessions` has the fetch sessions of this
+    node. `refuse` is an error that a test injects and that the handler sets in its response; None
+    for no error.
     """
 
     cluster: ClusterState

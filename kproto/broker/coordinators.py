@@ -1,11 +1,10 @@
-"""Maps keys to partitions of internal topics, and finds their coordinators.
+"""Maps keys to partitions of internal topics, and finds the coordinators of keys.
 
 As in Kafka, a key hashes to a partition of an internal topic, and the leader of that partition
-coordinates the key (KIP-98, KIP-932). `__consumer_offsets` and
-`__transaction_state` are real topics (`groups.group_coordinator`,
-`transactions.transaction_coordinator`). `__share_group_state` exists only here: its partitions have
-replicas, ISRs and leaders, but no log, because nothing is stored in it yet. Metadata does not list
-it.
+coordinates the key (KIP-98, KIP-932). `groups.group_coordinator` and
+`transactions.transaction_coordinator` store records in the topics `__consumer_offsets` and
+`__transaction_state`. The partitions of `__share_group_state` have replicas, ISRs and leaders, but
+no log, because this broker stores no share groups. Metadata does not list this topic.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class InternalTopicCoordinators:
     The cluster keeps no log of this internal topic.
 
     `leaders_and_isrs` takes the partition count of an internal topic, and returns leader and ISR of
-    each of its partitions. It is called when a key is first looked up in the topic.
+    each of its partitions. The first lookup of a key in the topic calls `leaders_and_isrs`.
     """
 
     def __init__(self, leaders_and_isrs: Callable[[int], list[LeaderAndIsr]]) -> None:
@@ -66,7 +65,7 @@ class InternalTopicCoordinators:
     def change(self, elect: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
         """Replaces leader and ISR of each partition by the result of `elect`.
 
-        Skips an internal topic if `of()` has not looked up any key in it yet.
+        Does nothing if `of` has not looked up any key yet.
         """
         for kind, leader_and_isr in self._partitions.items():
             self._partitions[kind] = [elect(each) for each in leader_and_isr]

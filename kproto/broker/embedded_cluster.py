@@ -63,9 +63,9 @@ class BrokerHandle:
     def listens_at(self) -> str:
         """Returns the `host:port` that the first listener is bound to.
 
-        Pass this address to a proxy or a port forwarding. It differs from `bootstrap` if the
-        listener advertises another host or port. Raises ConfigurationError while the cluster does
-        not listen.
+        Pass this address to a proxy or a port forwarding. The address differs from `bootstrap` if
+        the listener advertises another host or port. Raises ConfigurationError while the cluster
+        does not listen.
         """
         return self._node.listens_at
 
@@ -126,8 +126,8 @@ class EmbeddedCluster:
     async def start(self) -> None:
         """Starts all nodes. If a node cannot start, closes those that have started.
 
-        Raises BrokerConnectionError if an address is not available, and ConfigurationError for an
-        unreadable certificate, and if a node listens already.
+        Raises BrokerConnectionError if an address is not available. Raises ConfigurationError if a
+        certificate is unreadable, or if a node listens already.
         """
         started: list[Node] = []
         was_started, self._is_started = self._is_started, True
@@ -186,8 +186,8 @@ class EmbeddedCluster:
     ) -> list[Record]:
         """Returns all records of a partition, decoded, without control records.
 
-        With `read_committed` returns the records up to the last stable offset, without those of
-        aborted transactions.
+        If `read_committed` is set, returns the records up to the last stable offset, and omits the
+        records of aborted transactions.
 
         Raises BrokerResponseError for an unknown partition, CorruptBatchError for a batch that
         cannot be decoded, and MissingCodecError for a codec that is not installed.
@@ -283,8 +283,8 @@ class EmbeddedCluster:
     ) -> Control:
         """Adds one control to several nodes.
 
-        The control is removed after `times` outcomes on all these nodes together. If `times` is
-        None, there is no limit.
+        The control is removed after `times` outcomes; the outcomes on all nodes count together. If
+        `times` is None, there is no limit.
         """
         control: Control | None = None
         for node in nodes:

@@ -1,4 +1,4 @@
-"""Implements fetch sessions (KIP-227): a client names its partitions once, and then only changes.
+"""Implements fetch sessions (KIP-227), whose incremental requests name only changed partitions.
 
 The session epoch in a Fetch request has three ranges:
 
@@ -66,7 +66,7 @@ class CachedPartition:
     """Holds a partition of a Fetch, and the offsets that the client last received for it.
 
     `topic` is the topic's name, or empty if the client uses `topic_id`. `name` is the name that
-    `topic_id` had when it was first looked up; None before.
+    `topic_id` had at its first lookup; None before the first lookup.
     """
 
     topic: str
@@ -84,8 +84,9 @@ class CachedPartition:
     def is_changed(self, data: PartitionData) -> bool:
         """Returns True if the response must include the partition with `data`.
 
-        `data` must have records, an error, a preferred replica or a diverging epoch. Or its high
-        watermark or log start offset must differ from the last one that the client received.
+        This is so if `data` has records, an error, a preferred replica or a diverging epoch. It is
+        also so if the high watermark or the log start offset differs from the value that the client
+        last received.
         """
         return (
             bool(data.records)
@@ -142,7 +143,7 @@ class FetchContextResponse(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class FetchContext:
-    """Holds the partitions that one Fetch reads, and selects which of them the response has."""
+    """Holds the partitions that one Fetch reads, and selects the partitions of the response."""
 
     partitions: list[CachedPartition]
     _sessions: FetchSessionCache
@@ -195,8 +196,8 @@ def _random_id() -> int:
 class FetchSessionCache:
     """Holds the fetch sessions of one broker.
 
-    `slots` is the maximum number (max.incremental.fetch.session.cache.slots). If the cache is full,
-    a new session evicts
+    `slots` is the maximum number of sessions (max.incremental.fetch.session.cache.slots). If the
+    cache is full, a new session evicts
 
     1. the least recently used session, if it was not used for `eviction_ms`
        (min.incremental.fetch.session.eviction.ms);
@@ -218,7 +219,7 @@ class FetchSessionCache:
         return len(self._by_id)
 
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
-        """Returns the topic name and the number of each partition of a session.
+        """Returns the topic name and the index of each partition of a session.
 
         Returns an empty list for an unknown session. A topic name is "" if the topic id of the
         partition has not been looked up.
@@ -231,8 +232,8 @@ class FetchSessionCache:
         """Returns the context of a request; `by_id` is True if its version has topic ids.
 
         Applies an incremental request to its session. Ends the session if the request leaves no
-        partition in it. A full request ends the session that it names. If a partition is named
-        twice, the last entry is effective. Raises FETCH_SESSION_ID_NOT_FOUND,
+        partition in the session. A full request ends the session that it names. If a partition is
+        named twice, the last entry is effective. Raises FETCH_SESSION_ID_NOT_FOUND,
         INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR.
         """
         requested = _requested_partitions(request, by_id)

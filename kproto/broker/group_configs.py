@@ -34,11 +34,11 @@ class AlterOp:
 class GroupSetting(NamedTuple):
     """Describes a group config; all values are in ms.
 
-    `field` is its field in `ConsumerGroupConfig`. `broker_config` is the broker config that it
-    overrides. `default` is Kafka's default of the broker config, and `value` returns the broker's
-    setting. `least` is Kafka's fixed minimum. `bounds` returns the minimum and the maximum that
-    the broker's settings allow. As in Kafka, the error message for a value outside of `bounds`
-    differs from the error message for a value below `least`.
+    `field` is the field of the group config in `ConsumerGroupConfig`. `broker_config` is the broker
+    config that the group config overrides. `default` is Kafka's default of the broker config, and
+    `value` returns the broker's setting. `least` is Kafka's fixed minimum. `bounds` returns the
+    minimum and the maximum that the broker's settings allow. As in Kafka, the error message for a
+    value outside of `bounds` differs from the error message for a value below `least`.
     """
 
     field: str

@@ -1,7 +1,8 @@
-"""Evaluates ACLs as Kafka's StandardAuthorizer.
+"""Evaluates ACLs as Kafka's StandardAuthorizer does.
 
-`acl_types` has the codes of the protocol, `acl` an ACL and its filter, `standard_authorizer` the
-rules, `required_operations` a table of the operations that each API requires.
+`acl_types` defines the codes of the protocol. `acl` defines ACLs and filters of ACLs.
+`standard_authorizer` implements the rules. `required_operations` lists the operations that each API
+requires.
 """
 
 from .acl import Acl, AclFilter

@@ -19,10 +19,10 @@ __all__ = ["REQUIRED_OPERATIONS", "RequiredOperation"]
 class RequiredOperation(NamedTuple):
     """Describes an operation that an API requires.
 
-    `when` describes the requests that require it; "" for all requests. `error` is the name of the
-    error if the operation is not allowed. It is "" if the response then has no error, but omits the
-    resource or a part of its description. Of several operations with the same `alternative` that is
-    not "", one is enough.
+    `when` describes the requests that require the operation; it is "" if all requests do. `error`
+    names the error if the operation is not allowed; it is "" if the response omits the resource, or
+    a part of its description, instead. If several operations have the same non-empty `alternative`,
+    a principal needs only one of these operations.
     """
 
     operation: Operation

@@ -151,7 +151,7 @@ class Authorizer:
         resource_type: ResourceType,
         pattern_type: PatternType,
     ) -> tuple[set[str], set[str]]:
-        """Returns the resource names of the ACLs that allow `operation`, and of those that deny it.
+        """Returns the resource names of ACLs that allow, and of ACLs that deny, `operation`.
 
         Considers only ACLs that apply to the principal and the host, and whose pattern has the type
         `pattern_type`.

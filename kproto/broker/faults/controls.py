@@ -30,9 +30,9 @@ class Control:
     """Holds a registered control function.
 
     `request` is the class of the requests for which `function` is called, None for all requests.
-    `times` is how many outcomes other than None `function` may still return, None for no limit.
-    `fault` is the last exception that `function` raised, or a ConfigurationError for an invalid
-    return value; None if there was neither.
+    `times` is the number of outcomes other than None that `function` may still return; None for no
+    limit. `fault` is the last exception that `function` raised, or a ConfigurationError for an
+    invalid return value; None if there was neither.
     """
 
     function: ControlFunction
@@ -43,8 +43,8 @@ class Control:
     def decide(self, request: ReceivedRequest, topics: TopicLookup) -> Outcome:
         """Calls `function`; returns its outcome, or `Close()` if `function` fails.
 
-        Returns None instead of a refusal of topics, partitions, groups or resources if the request
-        contains none of them.
+        If the outcome is a `Refuse` of elements (topics, partitions, groups or resources), and the
+        request contains no refused element, returns None.
         """
         try:
             outcome: object = self.function(request)
@@ -79,9 +79,9 @@ class ControlFunctions:
         """Registers the control function `function` for requests of class `request` (None: all).
 
         The function is removed after it has returned `times` outcomes other than None. If `times`
-        is None, the attribute `times` of the function applies, such as that of `ErrorCode`. If it
-        has no such attribute, or if the attribute is None, it is never removed. Raises
-        ConfigurationError for invalid arguments.
+        is None, the attribute `times` of the function applies, such as `ErrorCode.times`. If the
+        function has no such attribute, or if the attribute is None, the function is never removed.
+        Raises ConfigurationError for invalid arguments.
         """
         if not callable(function):
             raise ConfigurationError(
@@ -102,7 +102,7 @@ class ControlFunctions:
     def add_shared(self, control: Control) -> None:
         """Registers a control that other nodes have, too.
 
-        All these nodes share `control.times`: it limits the total number of outcomes on them.
+        `control.times` limits the total number of outcomes on all nodes that have the control.
         """
         self._controls.append(control)
 

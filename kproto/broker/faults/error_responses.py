@@ -43,8 +43,8 @@ __all__ = [
 class TopicLookup(NamedTuple):
     """Finds topic names by topic id, and the partitions of a fetch session by session id.
 
-    `name_of` returns the name for a topic id, "" if there is none. `session_partitions` returns the
-    topic name and the number of each partition of a session.
+    `name_of` returns the topic name for a topic id; "" for an unknown id. `session_partitions`
+    returns the topic name and the index of each partition of a session.
     """
 
     name_of: Callable[[bytes], str]
@@ -68,7 +68,7 @@ class _ListFieldMapping(NamedTuple):
 
 
 class _ErrorCodePath(NamedTuple):
-    """Describes where the response of an API has its error codes, in `versions`.
+    """Describes where a response has its error codes, for the versions `versions` of an API.
 
     `per_element` is True if the response also has a top-level error code. Then a refusal of the
     whole request sets the top-level error code, and a refusal of elements sets the error codes of
@@ -214,7 +214,7 @@ _TOP_LEVEL_FETCH_ERRORS: Final = frozenset(
 
 
 def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) -> bool:
-    """Returns True if `refuse` refuses the request, or a topic, partition, group or resource in it.
+    """Returns True if `refuse` refuses the request, or an element of the request.
 
     If a Metadata or OffsetFetch request is for all topics, returns True, because the response may
     contain a refused topic. Raises the error of `_error_code_path`.
@@ -413,7 +413,7 @@ def _split(
 ) -> None:
     """Writes an error to the error response `answer` for each element that `refuse` refuses.
 
-    Removes these elements from the request `remaining`.
+    Removes the refused elements from the request `remaining`.
     """
     steps, top = path.steps, type(answer)
     first = steps[0]

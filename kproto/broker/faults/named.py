@@ -79,18 +79,18 @@ class SilentConnection:
 
 
 class ErrorCode:
-    """Refuses `times` requests with an error code; without limit if `times` is None.
+    """Refuses `times` requests with an error code; refuses all requests if `times` is None.
 
     `error` is Kafka's name of an error, or an error code. `topics` are the names of the topics to
-    refuse, or a mapping of names to partition indexes; if None, the whole request is refused. Names
-    also select topics that a request has by topic id, and groups or resources. The rest of a
-    request is handled normally. A request that contains no selected topic is handled normally, and
-    does not count.
+    refuse, or a mapping of names to partition indexes; if None, the whole request is refused. A
+    name also selects a topic that the request identifies by topic id, and a group or resource. The
+    rest of a request is handled normally. A request that contains no selected topic is handled
+    normally, and does not count.
 
     The response has the error code for each refused partition, topic, group or resource. If the API
-    has only a top-level error code, the response has it there. A refused Produce with acks=0 has no
-    response: the connection is closed. Some APIs, such as AlterClientQuotas, are not supported: the
-    connection is closed, and `Control.fault` is a ConfigurationError.
+    has only a top-level error code, the top level has the error code. A refused Produce with acks=0
+    has no response: the connection is closed. Some APIs, such as AlterClientQuotas, are not
+    supported: the connection is closed, and `Control.fault` is a ConfigurationError.
     """
 
     def __init__(

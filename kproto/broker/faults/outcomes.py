@@ -39,7 +39,7 @@ class Delay:
 class Close(NamedTuple):
     """Closes the connection without a response.
 
-    With `after_handling`, the broker handles the request first.
+    If `after_handling` is set, the broker handles the request before it closes the connection.
     """
 
     after_handling: bool = False
@@ -49,10 +49,10 @@ class Close(NamedTuple):
 class Throttle:
     """Handles the request, and throttles the client for `ms` as a quota does (KIP-219).
 
-    The handler's response is sent at once, with this throttle time, or a longer one of a quota; a
-    Fetch response has no records. Then no request of the connection is processed for that time. If
-    a later control function returns a response, that response is sent with this throttle time.
-    Raises ConfigurationError for a time of 0 or less.
+    The handler's response is sent at once, with the throttle time `ms` or a longer throttle time of
+    a quota. A Fetch response has no records. Until the throttle time has passed, no request of the
+    connection is processed. If a later control function returns a response, that response is sent
+    with this throttle time. Raises ConfigurationError for a time of 0 or less.
     """
 
     ms: int
@@ -98,8 +98,8 @@ class Silence(NamedTuple):
 class Refuse:
     """Refuses the request, or some of its partitions, with the error `code`.
 
-    `partitions` are the refused partitions by topic. An empty tuple stands for all partitions of
-    the topic, an empty mapping for the whole request.
+    `partitions` are the refused partitions by topic. An empty tuple refuses all partitions of the
+    topic. An empty mapping refuses the whole request.
     """
 
     code: int

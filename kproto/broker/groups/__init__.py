@@ -1,9 +1,9 @@
 """Implements consumer groups and their coordinator. Times are parameters, and no function waits.
 
 `group_coordinator` finds, stores and loads the groups of a cluster. `classic_group` is a group of
-the classic protocol: `classic_group_state` has its state machine, `classic_members` its members.
-`consumer` has groups of the consumer protocol (KIP-848). `migration` converts groups between the
-two protocols.
+the classic protocol: `classic_group_state` has the state machine of the group, and
+`classic_members` tracks the members. `consumer` has groups of the consumer protocol (KIP-848).
+`migration` converts groups between the two protocols.
 """
 
 from .classic_group import ClassicGroup

@@ -108,7 +108,7 @@ class ClassicGroup(Watchable):
 
     @property
     def pending_ids(self) -> tuple[str, ...]:
-        """Returns the member ids from MEMBER_ID_REQUIRED that have not joined yet (KIP-394)."""
+        """Returns the member ids sent with MEMBER_ID_REQUIRED that have not joined (KIP-394)."""
         return tuple(self._members.pending)
 
     @property
@@ -408,7 +408,7 @@ class ClassicGroup(Watchable):
     def _restore_replaced_member(
         self, former: ClassicMember, member: ClassicMember, now: ClockReading
     ) -> None:
-        """Undoes `_replace`: puts `former` in the place of `member`, and restarts its session."""
+        """Undoes `_replace`: restores `former`, and restarts the session of `former`."""
         self._members.swap(member, former)
         former.reset_session(now.ms)
 
@@ -478,8 +478,8 @@ class ClassicGroup(Watchable):
     def _may_complete_join(self, action: Action) -> bool:
         """Returns True if `action` may complete the join phase.
 
-        In a first rebalance, MAYBE_COMPLETE_JOIN does not complete it before the initial rebalance
-        delay has passed.
+        In a first rebalance, MAYBE_COMPLETE_JOIN does not complete the join phase before the
+        initial rebalance delay has passed.
         """
         return action is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
             action is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY

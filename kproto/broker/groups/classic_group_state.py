@@ -214,11 +214,12 @@ def action_for(event: Event, state: ClassicGroupState) -> Action:
 
 
 class JoinDeadline(NamedTuple):
-    """Holds when a rebalance stops waiting for JoinGroup: `ends_ms`, as `ClockReading.ms`.
+    """Holds the time `ends_ms` at which a rebalance stops waiting for JoinGroup.
 
-    `is_first` is True for the rebalance of an Empty group. This rebalance waits for `delay_ms`. If
-    members have joined during a delay, it waits for one more delay, like Kafka's InitialDelayedJoin
-    (KIP-134). `remaining_ms` is how much of the rebalance timeout is left for further delays.
+    `ends_ms` is a `ClockReading.ms`. `is_first` is True for the rebalance of an Empty group. This
+    rebalance waits for `delay_ms`. If members have joined during a delay, it waits for one more
+    delay, like Kafka's InitialDelayedJoin (KIP-134). `remaining_ms` is the part of the rebalance
+    timeout that is left for further delays.
     """
 
     ends_ms: int
@@ -244,9 +245,9 @@ class JoinDeadline(NamedTuple):
 
 
 class SyncDeadline(NamedTuple):
-    """Holds the time until which the members of `generation` must send SyncGroup.
+    """Holds the time by which the members of `generation` must send SyncGroup.
 
-    The time `ends_ms` is as `ClockReading.ms`.
+    The time `ends_ms` is a `ClockReading.ms`.
     """
 
     ends_ms: int

@@ -100,7 +100,7 @@ class SyncRequest:
     assignments: Mapping[str, bytes] = field(default_factory=dict)
 
     def matches_protocol(self, protocol_type: str | None, protocol: str | None) -> bool:
-        """Returns True if protocol type and protocol are those of the request.
+        """Returns True if the arguments equal the protocol type and protocol of the request.
 
         A value that is None, in the request or as an argument, is not compared.
         """
@@ -274,8 +274,8 @@ class ClassicMembers:
     def remove(self, member_id: str) -> None:
         """Removes a member or a pending member id; does nothing for an unknown member id.
 
-        Completes the member's delayed requests with UNKNOWN_MEMBER_ID. If it was the leader, the
-        oldest remaining member becomes the leader.
+        Completes the member's delayed requests with UNKNOWN_MEMBER_ID. If the member was the
+        leader, the oldest remaining member becomes the leader.
         """
         self.pending.pop(member_id, None)
         member = self.members.pop(member_id, None)
@@ -337,7 +337,7 @@ class ClassicMembers:
         return pending is not None
 
     def expect_sync(self) -> None:
-        """Marks all members as members that have not sent SyncGroup in the new generation yet."""
+        """Marks all members: each must still send SyncGroup in the new generation."""
         self.pending_sync.clear()
         self.pending_sync.update(self.members)
 

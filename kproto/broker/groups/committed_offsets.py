@@ -1,4 +1,4 @@
-"""Holds the committed offsets of a group, those of open transactions too (KIP-98, KIP-447).
+"""Holds the committed offsets of a group, and the offsets of open transactions (KIP-98, KIP-447).
 
 Also finds expired offsets (KIP-211).
 
@@ -35,9 +35,10 @@ class TopicPartition(NamedTuple):
 class CommittedOffset(NamedTuple):
     """Holds a committed offset and its metadata.
 
-    `offset` is the offset of the next record to read. `commit_ms` is when it was committed, and
-    `expire_ms` when it expires, in ms since 1970; `expire_ms` is None if offsets.retention.minutes
-    applies. `topic_id` is the topic id at the time of the commit, zero if it was unknown.
+    `offset` is the offset of the next record to read. `commit_ms` is the time of the commit, and
+    `expire_ms` the time at which the offset expires, in ms since 1970; `expire_ms` is None if
+    offsets.retention.minutes applies. `topic_id` is the topic id at the time of the commit, zero if
+    it was unknown.
     """
 
     offset: int
@@ -59,7 +60,8 @@ class CommittedOffset(NamedTuple):
 class _PendingOffset(NamedTuple):
     """Holds an offset that takes effect when its transaction commits.
 
-    Its `position` is higher than the positions of all earlier commits, of other transactions too.
+    Its `position` is higher than the position of every earlier commit, in or outside of a
+    transaction.
     """
 
     position: int
@@ -149,7 +151,7 @@ class CommittedOffsets:
         return list(dict.fromkeys((*committed, *pending)))
 
     def remove(self, topic: str, partition: int) -> bool:
-        """Removes the offset of a partition; returns True if it was committed.
+        """Removes the offset of a partition; returns True if the partition had a committed offset.
 
         As in Kafka, also drops the pending offsets of the partition.
         """
@@ -215,7 +217,7 @@ def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> li
 
     | group | time |
     |---|---|
-    | without a protocol type, that is without members so far | the commit |
+    | without a protocol type (it never had a member) | the commit |
     | of the consumer protocol | the commit |
     | classic and empty | when the last member left; if unknown, the commit |
     | classic and stable, with the protocol type `consumer` | the commit |

@@ -62,8 +62,8 @@ _NO_TIME: Final = -1
 class StoredGroup:
     """Holds a group that was read from its records.
 
-    `metadata` is set for a classic group, `consumer` for a group of the consumer protocol. If both
-    are None, the group has only committed offsets.
+    `metadata` is set for a classic group. `consumer` is set for a group of the consumer protocol.
+    If both are None, the group has only committed offsets.
     """
 
     metadata: GroupMetadata | None = None

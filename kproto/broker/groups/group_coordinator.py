@@ -82,8 +82,8 @@ _ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
 class _Loaded(NamedTuple):
     """Holds a partition of `__consumer_offsets` whose groups are loaded.
 
-    `partitions` is the number of partitions of the topic. `unload` unloads the groups; it is called
-    when the leader epoch of the partition changes.
+    `partitions` is the number of partitions of the topic. A change of the partition's leader epoch
+    calls `unload`, which unloads the groups.
     """
 
     partition: Partition
@@ -94,8 +94,8 @@ class _Loaded(NamedTuple):
 class GroupCoordinator:
     """Finds the groups that a node coordinates, and writes records of groups.
 
-    `retention_ms` is how long committed offsets are kept (offsets.retention.minutes).
-    `check_interval_ms` is how long a group without members and offsets is kept
+    `retention_ms` is the retention time of committed offsets (offsets.retention.minutes). A group
+    without members and offsets is kept for `check_interval_ms`
     (offsets.retention.check.interval.ms).
     """
 
@@ -224,8 +224,8 @@ class GroupCoordinator:
         records cannot be stored.
 
         Raises Kafka's errors:
-        - NOT_COORDINATOR if the storage is full, or if `__consumer_offsets` does not exist; in the
-          second case even without records.
+        - NOT_COORDINATOR if the storage is full, or if `__consumer_offsets` does not exist. If the
+          topic does not exist, the error is raised even without records.
         - COORDINATOR_NOT_AVAILABLE if too few replicas are in sync.
         - UNKNOWN_SERVER_ERROR if the batch is larger than max.message.bytes.
         """
@@ -276,7 +276,7 @@ class GroupCoordinator:
                 self._groups.end_transaction(group_id, producer_id, is_commit=is_commit)
 
     def delete(self, group: AnyGroup, now: ClockReading) -> None:
-        """Deletes a group and its offsets, pending ones too. Raises the errors of `append`."""
+        """Deletes a group with its committed and pending offsets. Raises the errors of `append`."""
         records = [offset_tombstone(group.group_id, *tp) for tp in group.offsets.partitions]
         if isinstance(group, ConsumerGroup):
             records += group_tombstones_of(group.persisted, group.group_id)
@@ -286,7 +286,7 @@ class GroupCoordinator:
         self._groups.delete(group)
 
     def _remove_expired(self, group: AnyGroup, now: ClockReading) -> bool:
-        """Removes expired offsets; returns True if this has deleted the group.
+        """Removes expired offsets; returns True if the group was deleted, too.
 
         An Empty group is deleted if its last offsets have expired. An Empty group without offsets
         is deleted if it has been empty for the check interval, or if the time at which it became
@@ -461,8 +461,8 @@ class GroupMetadataManager:
         """Returns the group; if it does not exist, creates an empty classic group.
 
         If `persist` is True, a new group is also stored. As in Kafka, a new group is stored before
-        its first member joins, but not before it commits offsets. Raises BrokerResponseError if the
-        new group cannot be stored; then it is not created.
+        its first member joins. A group that is created to commit offsets is not stored. Raises
+        BrokerResponseError if the new group cannot be stored; then it is not created.
         """
         group = self.find(group_id, now)
         if group is None:
@@ -631,4 +631,4 @@ class GroupMetadataManager:
 
 
 def _discard(group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading) -> None:
-    """Does nothing with the records; the default of `GroupMetadataManager.write`."""
+    """Ignores the records; is the default of `GroupMetadataManager.write`."""

@@ -1,4 +1,4 @@
-"""Defines limits and timeouts of groups; `BrokerSettings` has the reasons for their defaults."""
+"""Defines limits and timeouts of groups; `BrokerSettings` explains the default values."""
 
 from __future__ import annotations
 

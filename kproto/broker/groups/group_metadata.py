@@ -1,4 +1,4 @@
-"""Defines the metadata of a classic group that its record in `__consumer_offsets` stores.
+"""Defines the metadata that a record of `__consumer_offsets` stores for a classic group.
 
 Converts the members of a group to metadata, and metadata to members.
 """
@@ -29,8 +29,8 @@ class MemberMetadata(NamedTuple):
 class GroupMetadata(NamedTuple):
     """Holds a stored classic group.
 
-    `protocol_type` is None if the group never had members. `state_ms` is when the group entered its
-    state, in ms since 1970; None if an old record does not have it.
+    `protocol_type` is None if the group never had members. `state_ms` is the time at which the
+    group entered its state, in ms since 1970; None if an old record does not have it.
     """
 
     protocol_type: str | None = None

@@ -2,7 +2,7 @@
 
 `convert_to_consumer_group` upgrades a classic group. Its members keep their assignments and
 continue to use the classic protocol. `convert_to_classic_group` downgrades a group when its last
-member of the consumer protocol leaves, or when a classic member replaces it. Each of these
+member of the consumer protocol leaves, or when a classic member replaces that member. Each of these
 functions returns the new state; the caller stores the records and replaces the group.
 """
 
@@ -51,7 +51,7 @@ def convert_to_consumer_group(
     Raises GROUP_ID_NOT_FOUND if the migration policy, the protocol type, the group size, or the
     subscription or assignment of a member does not allow the conversion. Raises
     UNKNOWN_SERVER_ERROR if the group has not selected a protocol yet, or if a joining member does
-    not support it: Kafka 4.4.0 assumes that neither happens.
+    not support the selected protocol: Kafka 4.4.0 assumes that neither happens.
     """
     group_id = group.group_id
     if not limits.migration.upgrades:
@@ -92,7 +92,7 @@ def convert_to_consumer_group(
 def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> ConsumerGroupMember:
     """Returns a classic member as a member of the new group.
 
-    Its member epoch is the generation of the classic group. Raises the errors of
+    The member epoch is the generation of the classic group. Raises the errors of
     `convert_to_consumer_group`, and DecodeError for an invalid subscription or assignment.
     """
     assigned, user_data = read_assignment(member.assignment, topics)

@@ -109,9 +109,10 @@ def validate_transactional_commit(
     """Checks whether a TxnOffsetCommit is allowed; `group` is None if the group does not exist.
 
     A producer without the metadata of a consumer group sends a generation below 0 and no member:
-    it may always commit. Otherwise the member and generation must be current (KIP-447). `version`
-    is the version of TxnOffsetCommit. Raises GROUP_ID_NOT_FOUND (before v6 ILLEGAL_GENERATION),
-    COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and ILLEGAL_GENERATION.
+    such a producer may always commit. For any other producer, the member and generation must be
+    current (KIP-447). `version` is the version of TxnOffsetCommit. Raises GROUP_ID_NOT_FOUND
+    (before v6 ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID
+    and ILLEGAL_GENERATION.
     """
     if group is None:
         if generation < 0:
@@ -142,9 +143,9 @@ def resets_session(group: SupportsOffsetCommit) -> bool:
 def validate_offset_delete(group: SupportsOffsetDelete | None) -> None:
     """Checks whether committed offsets of a group may be deleted (KIP-496).
 
-    The caller also checks for each topic that no member subscribes to it. Raises GROUP_ID_NOT_FOUND
-    if the group does not exist. Raises NON_EMPTY_GROUP if the group has members that are not
-    consumers, because their subscriptions are unknown.
+    The caller also checks that no member subscribes to a topic of the offsets. Raises
+    GROUP_ID_NOT_FOUND if the group does not exist. Raises NON_EMPTY_GROUP if the group has members
+    that are not consumers, because their subscriptions are unknown.
     """
     if group is None or group.state == ClassicGroupState.DEAD:
         raise api_error("GROUP_ID_NOT_FOUND", "there is no such group")

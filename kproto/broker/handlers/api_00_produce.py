@@ -14,10 +14,11 @@ v12     a Produce adds its partitions to the transaction (KIP-890)
 v13     topics by id (KIP-516)
 
 Message sets are converted to record batches with the same codec, as in Kafka up to 3.9; Kafka 4.0
-lists v0-v2 and refuses them. A message set without a complete message is a success with offset -1.
+lists v0-v2 and refuses them. For a message set without a complete message, the response has offset
+-1 and no error.
 
 With acks=-1, a partition whose ISR is too small gets NOT_ENOUGH_REPLICAS. The ISR must have
-min.insync.replicas nodes, or all replicas if there are fewer.
+min.insync.replicas nodes, or all replicas of a partition with fewer replicas.
 
 Internal topics are read-only (INVALID_TOPIC_EXCEPTION), except for the client id `__admin_client`.
 
@@ -25,8 +26,9 @@ Internal topics are read-only (INVALID_TOPIC_EXCEPTION), except for the client i
 with a timestamp too far in the future.
 
 The partition of a transactional batch must belong to the ongoing transaction of its producer. Since
-v12 the leader adds it; before, the client adds it by AddPartitionsToTxn, and the leader verifies
-that (KIP-890). A batch without a transactional id gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+v12 the leader adds the partition to the transaction. Before v12 the client adds the partition by
+AddPartitionsToTxn, and the leader verifies this (KIP-890). A batch without a transactional id gets
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 
 Left out: nothing.
 """
@@ -241,7 +243,7 @@ def _check_transaction(
 ) -> None:
     """Adds the partition of a transactional batch to the transaction, or checks that it was added.
 
-    Raises the errors of the transaction coordinator that Produce has.
+    Raises the transaction coordinator's errors, mapped by `error_of_produce`.
     """
     if records is None or not _is_transactional(records) or len(records) < _PRODUCER_END:
         return

@@ -19,23 +19,23 @@ From v11 on, consumers may fetch from followers. If `BrokerSettings.replica_sele
 leader may return a preferred replica in the rack of the consumer, without records. All replicas
 share one log, so no follower lags.
 
-As in Kafka, the response has the partitions that do not exist, or that the client may not read,
-after the other partitions. Their errors do not end the wait for `max_wait_ms` if at least one other
-partition can be read.
+As in Kafka, partitions that do not exist, or that the client may not read, come last in the
+response. If at least one other partition can be read, the errors of these partitions do not end the
+wait for `max_wait_ms`.
 
 For v0-v3 batches are down-converted as in Kafka up to 3.9; Kafka 4.0 does not support these
 versions. Headers are lost, and a batch compressed with zstd gets UNSUPPORTED_COMPRESSION_TYPE. v4
 to v9 return zstd batches unchanged, as in Kafka 4. Before Kafka 4.0, each Fetch up to v9 of a topic
-with compression.type=zstd gets UNSUPPORTED_COMPRESSION_TYPE, even without records (KIP-110); here
-only if `BrokerSettings.release` is such a release.
+with compression.type=zstd gets UNSUPPORTED_COMPRESSION_TYPE, even without records (KIP-110). This
+broker does so only if `BrokerSettings.release` is a release before 4.0.
 
 With read_committed, a partition ends at its last stable offset, and the response lists the aborted
-transactions of the records that it has. Kafka may list more: those up to the next entry of an
-offset index.
+transactions of the records that it has. Kafka may list more aborted transactions, up to the next
+entry of an offset index.
 
-Left out: replication by followers, because replicas share one log. Kafka cuts
-the last batch at the size limit; here it is omitted. Kafka fills up a response that down-conversion
-has made shorter; here it stays short.
+Left out: replication by followers, because replicas share one log. Kafka cuts the last batch at the
+size limit; this broker omits the last batch. Kafka fills up a response that down-conversion has
+made shorter; this broker does not.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class PartitionRead:
     def is_urgent(self) -> bool:
         """Returns True if there is an error, a preferred replica or a diverging epoch.
 
-        Then the response must be sent at once.
+        An urgent result is sent at once, without a wait for `max_wait_ms`.
         """
         return not (self.error is None and self.preferred is None and self.diverged is None)
 

@@ -7,16 +7,16 @@ v3      throttle time
 v4      whether missing topics may be created
 v5      offline replicas (KIP-112)
 v7      leader epoch (KIP-320)
-v8-v10  authorized operations (KIP-430); v11 removed those of the cluster (KIP-700)
+v8-v10  authorized operations (KIP-430); v11 removed the operations on the cluster (KIP-700)
 v9      flexible
 v10     topic ids in the response (KIP-516)
 v12     requests may have topic ids
 v13     an error code for the whole response (KIP-1102)
 
-A response with all topics omits those that the client may not describe. If the request names a
+A response with all topics omits topics that the client may not describe. If the request names a
 topic that the client may not describe, the error is TOPIC_AUTHORIZATION_FAILED, even if the topic
 does not exist. A partition without a leader gets LEADER_NOT_AVAILABLE. v0 omits stopped replicas,
-and their partitions get REPLICA_NOT_AVAILABLE.
+and a partition with a stopped replica gets REPLICA_NOT_AVAILABLE.
 
 Left out: nothing.
 """
@@ -152,7 +152,7 @@ def _find(
 def _name_of_unknown(requested: MetadataRequestTopic, version: int) -> str | None:
     """Returns the topic name for a response with an error.
 
-    Returns None (null) if the request has the topic id, in versions that allow a null name.
+    Returns None (null) if the request has the topic id, and the version allows a null name.
     """
     if version < _FIRST_VERSION_BY_ID:
         return requested.name or ""

@@ -1,6 +1,6 @@
 """OffsetFetch (9), v0 to v10.
 
-v0      Kafka read the offsets of this version from ZooKeeper; here they are read as in v1
+v0      Kafka read offsets for v0 from ZooKeeper; this broker reads them as for v1
 v1      offsets are read from the coordinator
 v2      null requests all topics (KIP-88); an error code for the group
 v3      throttle time

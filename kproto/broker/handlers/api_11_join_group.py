@@ -4,7 +4,7 @@ v0      a member joins; the response is delayed until the next generation; the s
         also the rebalance timeout
 v1      rebalance timeout (KIP-62)
 v2      throttle time
-v4      a new dynamic member gets its member id first, MEMBER_ID_REQUIRED (KIP-394)
+v4      MEMBER_ID_REQUIRED returns the member id, with which a dynamic member then joins (KIP-394)
 v5      group instance id (KIP-345)
 v6      flexible
 v7      protocol type; the protocol name is null if there is none (KIP-559)

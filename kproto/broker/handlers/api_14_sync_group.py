@@ -1,10 +1,10 @@
 """SyncGroup (14), v0 to v5.
 
-v0      the leader sends the assignment; responses to the followers are delayed until then
+v0      the leader sends the assignments; responses to followers wait for the assignments
 v1      throttle time
 v3      group instance id (KIP-345)
 v4      flexible
-v5      protocol type and name, which must equal those of the generation (KIP-559)
+v5      protocol type and name, which must equal type and name of the generation (KIP-559)
 
 Left out: nothing.
 """

@@ -7,7 +7,7 @@ v4      the state of each group, and a filter of states (KIP-518)
 v5      the type of each group, and a filter of types (KIP-848)
 
 Names of states and types are case-insensitive. A client that may describe the cluster gets all
-groups, another client those that it may describe.
+groups. Any other client gets the groups that it may describe.
 
 Left out: share groups and streams groups.
 """

@@ -7,8 +7,8 @@ v5      the cluster id and node id that the client expects; a broker that has ot
         REBOOTSTRAP_REQUIRED
 
 A later version gets UNSUPPORTED_VERSION in a response that is encoded as v0. The response lists the
-versions of ApiVersions, so that the client can retry with one of them (KIP-511). A broker of a
-release without v3 lists no API in it.
+versions of ApiVersions, so that the client can retry with one of them (KIP-511). If the release of
+the broker has no v3, this response lists no API.
 
 Left out: features other than transaction.version.
 """

@@ -2,13 +2,14 @@
 
 v0      a producer id for an idempotent or transactional producer (KIP-98)
 v2      flexible
-v3      the request of a producer that recovers from an error has its id and epoch (KIP-360)
+v3      a producer that recovers from an error sends its current id and epoch (KIP-360)
 v4      PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH in its place
 v5      TRANSACTION_ABORTABLE (KIP-890)
 v6      two-phase commit (KIP-939); unstable
 
 A producer without a transactional id gets a new producer id with epoch 0, even if the request has
-the producer's current id and epoch. A request with only one of the two gets INVALID_REQUEST.
+the producer's current id and epoch. A request with a producer id but no epoch, or the reverse, gets
+INVALID_REQUEST.
 
 A transactional id gets its producer id with a bumped epoch, which fences its former producer. If a
 transaction is ongoing, it is aborted, and the response is CONCURRENT_TRANSACTIONS: the client
@@ -16,8 +17,8 @@ repeats the request.
 
 A producer with two-phase commit gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless the broker has
 transaction.two.phase.commit.enable. With keepPreparedTxn the ongoing transaction is not aborted;
-the response has its producer id and epoch. Without the setting, keepPreparedTxn gets
-UNSUPPORTED_VERSION, as from each broker of Kafka 4.4.0.
+the response has the producer id and epoch of the transaction. Without the setting, keepPreparedTxn
+gets UNSUPPORTED_VERSION, as from each broker of Kafka 4.4.0.
 
 Left out: nothing.
 """

@@ -32,7 +32,7 @@ from ..registry import handles
 def write_txn_markers(
     context: Context, request: WriteTxnMarkersRequest, _version: int
 ) -> WriteTxnMarkersResponse:
-    """Appends each marker to its partitions, and returns an error code for each."""
+    """Appends each marker to its partitions, and returns an error code for each partition."""
     may = allows_cluster(context, Operation.CLUSTER_ACTION) or allows_cluster(
         context, Operation.ALTER
     )

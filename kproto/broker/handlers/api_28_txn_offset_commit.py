@@ -8,8 +8,8 @@ v5      adds the group's partition to the transaction, without AddOffsetsToTxn (
 v6      topics by id; GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH, in whose place older versions get
         ILLEGAL_GENERATION (KIP-1319)
 
-The offsets are records of one transactional batch of `__consumer_offsets`. Until v4, the partition
-must have been added to the transaction.
+The offsets are records of one transactional batch of `__consumer_offsets`. Up to v4, the client
+must first add the partition to the transaction by AddOffsetsToTxn.
 
 Left out: nothing.
 """
@@ -158,7 +158,7 @@ def _check_transaction(
     index: int,
     version: int,
 ) -> None:
-    """Adds the group's partition to the transaction, or before v5 checks that it was added.
+    """Adds the group's partition to the transaction; before v5 checks that the client added it.
 
     Raises the errors of the transaction coordinator.
     """

@@ -6,8 +6,8 @@ v2      flexible
 v3      resources of type user (KIP-373)
 
 An undefined code in the filter matches no ACL. Code 0 (unknown) gets INVALID_REQUEST; Kafka closes
-the connection instead. The request requires DESCRIBE on the cluster. Without an authorizer it gets
-SECURITY_DISABLED.
+the connection instead. The request requires DESCRIBE on the cluster. Without an authorizer the
+request gets SECURITY_DISABLED.
 
 Left out: nothing.
 """

@@ -6,8 +6,8 @@ v2      flexible
 v3      resources of type user (KIP-373)
 
 An ACL that matches several filters is returned for each of them. An undefined code in a filter gets
-INVALID_REQUEST. Code 0 (unknown) also gets it; Kafka closes the connection instead. The request
-requires ALTER on the cluster. Without an authorizer each filter gets SECURITY_DISABLED.
+INVALID_REQUEST. Code 0 (unknown) also gets INVALID_REQUEST; Kafka closes the connection instead.
+The request requires ALTER on the cluster. Without an authorizer each filter gets SECURITY_DISABLED.
 
 Left out: nothing.
 """

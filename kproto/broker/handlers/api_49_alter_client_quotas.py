@@ -58,7 +58,7 @@ def alter_client_quotas(
 
 
 def _values(entity: Entity, requested: WantedEntry) -> dict[str, float | None]:
-    """Returns the value to set for each quota key, None to remove the quota.
+    """Returns the value to set for each quota key; None removes the quota.
 
     Raises INVALID_REQUEST for an invalid entity, key or value.
     """

@@ -2,7 +2,7 @@
 
 v0      brokers, controller and cluster id, which only Metadata returned before (KIP-700)
 v1      endpoint type: brokers or controllers (KIP-919)
-v2      fenced brokers (KIP-1073); here these are the stopped brokers
+v2      fenced brokers (KIP-1073); this broker returns the stopped brokers as fenced
 
 Left out: endpoints of controllers, which get MISMATCHED_ENDPOINT_TYPE, as from Kafka's brokers.
 """

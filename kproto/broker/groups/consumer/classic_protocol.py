@@ -1,8 +1,9 @@
 """Handles requests of classic members in a group of the consumer protocol (KIP-848, migration).
 
-These are JoinGroup, SyncGroup, Heartbeat and LeaveGroup. The generation is the member epoch, there
-is no leader, and SyncGroup returns the assignment of the server-side assignor. No response is
-delayed: a member does not wait for the other members. The order of checks is that of Kafka 4.4.0.
+The requests are JoinGroup, SyncGroup, Heartbeat and LeaveGroup. The generation is the member epoch,
+the group has no leader, and SyncGroup returns the assignment of the server-side assignor. No
+response is delayed: a member does not wait for the other members. The order of checks is that of
+Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -184,8 +185,8 @@ def heartbeat(
     """Resets the session timeout of a member.
 
     Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION. Raises REBALANCE_IN_PROGRESS
-    if the member must join again: because the group epoch was bumped, to revoke partitions, or to
-    get further partitions of its target assignment.
+    if the member must join again. The member must do so after a bump of the group epoch, to revoke
+    partitions, or to get further partitions of its target assignment.
     """
     group.advance(now)
     member, _ = _classic(group, member_id, instance_id, generation)
@@ -229,7 +230,7 @@ def leave(group: ConsumerGroup, leaving: Iterable[LeavingMember], now: ClockRead
 def _classic(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[ConsumerGroupMember, ClassicMemberMetadata]:
-    """Returns a member that uses the classic protocol, and its metadata of this protocol.
+    """Returns a member that uses the classic protocol, and the data that only such members have.
 
     Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
@@ -246,13 +247,13 @@ def _classic(
 
 
 def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
-    """Starts the timeout within which the member must join again; does nothing if it is running."""
+    """Starts the timeout for the member to join again; does nothing if that timeout is running."""
     if not group.is_timer_running(MemberTimeout.JOIN, member.member_id):
         group.start_timer(MemberTimeout.JOIN, member, member.rebalance_timeout_ms, now)
 
 
 def _awaits_release(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Returns True if former owners still own partitions of the member's target assignment."""
+    """Returns True if the member waits until a partition of its target assignment is revoked."""
     owned = group.persisted.owned
     return any(
         (topic_id, index) in owned

@@ -1,14 +1,15 @@
 """Implements a group of the consumer protocol: handles heartbeats and timeouts (KIP-848).
 
 A member sends its subscription and its owned partitions, and gets its assignment. A change of
-members, subscriptions or subscribed topics bumps the group epoch; if a static member is only
-replaced or temporarily absent, the epoch stays the same. An assignor computes the target assignment
-of an epoch (`assignors`), and each member is reconciled with it step by step
+members, subscriptions or subscribed topics bumps the group epoch; the epoch stays the same if a
+static member is only replaced or temporarily absent. An assignor computes the target assignment of
+an epoch (`assignors`), and each member is reconciled with it step by step
 (`current_assignment_builder`).
 
-The records of each change (`group_change`) are stored first; the change takes effect only if that
-succeeds. As in `classic_group`, there are no timers: callers call `advance`. No response of this
-protocol is delayed. The order of checks is that of a coordinator of Kafka 4.4.0.
+The records of each change (`group_change`) are stored before the change takes effect; if they
+cannot be stored, the change has no effect. As in `classic_group`, there are no timers: callers call
+`advance`. No response of this protocol is delayed. The order of checks is that of a coordinator of
+Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ class ConsumerGroup:
         """Handles a heartbeat of a joining or an existing member.
 
         `new_id` is the member id to use if the request has none; v0 allows this. `may_describe`
-        returns True if the client may describe a topic; a regular expression matches no other
+        returns True if the client may describe a topic; a regular expression matches only such
         topics. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
         UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION, and the errors of
         `GroupCoordinator.append`.
@@ -208,7 +209,7 @@ class ConsumerGroup:
         )
 
     def leave(self, request: ConsumerHeartbeat, now: ClockReading) -> ConsumerHeartbeatResult:
-        """Removes a member; a static member that leaves with epoch -2 stays, with its assignment.
+        """Removes a member; a static member that sends epoch -2 stays, with its assignment.
 
         Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, and the errors of `GroupCoordinator.append`.
         """
@@ -329,7 +330,7 @@ class ConsumerGroup:
         return (timer, member_id) in self._deadlines
 
     def stop_timer(self, timer: MemberTimeout, member_id: str) -> None:
-        """Stops a timeout of a member; does nothing if it is not running."""
+        """Stops a timeout of a member; does nothing if the timeout is not running."""
         self._deadlines.pop((timer, member_id), None)
 
     def reset_session(self, member: ConsumerGroupMember, now: ClockReading) -> None:

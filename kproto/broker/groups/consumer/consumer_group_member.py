@@ -36,7 +36,7 @@ Partitions: TypeAlias = Mapping[Uuid, frozenset[int]]
 """Partitions by topic id."""
 
 Assigned: TypeAlias = Mapping[Uuid, Mapping[int, int]]
-"""Partitions by topic id, with the member epoch at which each was assigned (KIP-1251)."""
+"""By topic id and partition, the member epoch at which the partition was assigned (KIP-1251)."""
 
 
 class MemberState(IntEnum):
@@ -62,8 +62,8 @@ class ConsumerGroupMember:
     """Holds a member; `instance_id` is set for a static member.
 
     `topics` are the subscribed topic names, `regex` is the subscribed regular expression or "".
-    `assigned` are the partitions that the member may own, `revoking` those that it must still
-    revoke. `classic` is set for a member that uses the classic protocol.
+    `assigned` has the partitions that the member may own, `revoking` the partitions that the member
+    must still revoke. `classic` is set for a member that uses the classic protocol.
     """
 
     member_id: str
@@ -95,7 +95,7 @@ def without_epochs(assigned: Assigned) -> Partitions:
 def partitions_of(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
     """Yields all partitions that the member may still read.
 
-    They include the partitions that the member must revoke.
+    Also yields the partitions that the member must revoke.
     """
     for part in (member.assigned, member.revoking):
         for topic_id, its in part.items():

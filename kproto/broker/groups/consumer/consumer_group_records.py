@@ -113,8 +113,8 @@ def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     """Returns the record of the target assignments' epoch.
 
-    `timestamp_ms` is when the assignor computed the target assignments, in ms since 1970; 0 if no
-    assignor has computed them.
+    `timestamp_ms` is the time at which the assignor computed the target assignments, in ms since
+    1970; 0 if no assignor has computed any.
     """
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
@@ -210,7 +210,7 @@ def group_tombstones(
 ) -> list[CoordinatorRecord]:
     """Returns all tombstones of a group, in the order in which Kafka writes them.
 
-    They include the tombstone of the partition metadata, a record that only older brokers write.
+    Also returns the tombstone of the partition metadata, a record that only older brokers write.
     """
     members = list(member_ids)
     return [

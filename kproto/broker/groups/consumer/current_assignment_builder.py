@@ -1,10 +1,10 @@
 """Reconciles the current assignment of a member with its target assignment (KIP-848).
 
 A partition moves to its new owner only after the former owner has revoked it. A member first
-revokes the partitions that are not in its target assignment. Its member epoch does not change until
-a heartbeat shows that these partitions are revoked. Then its member epoch becomes that of the
-target assignment, and it gets the partitions of the target that no other member owns. The steps are
-those of Kafka's CurrentAssignmentBuilder.
+revokes the partitions that are not in its target assignment. The member epoch stays the same until
+a heartbeat shows that these partitions are revoked. Then the member epoch becomes the epoch of the
+target assignment, and the member gets the partitions of its target assignment that no other member
+owns. The steps are those of Kafka's CurrentAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _revoke_unsubscribed(
 ) -> ConsumerGroupMember:
     """Returns the member without the partitions of topics to which it no longer subscribes.
 
-    The member must revoke them at once, without waiting for the next target assignment.
+    The member must revoke these partitions at once, without waiting for the next target assignment.
     """
     unsubscribed = {it: its for it, its in member.assigned.items() if it not in subscribed}
     if not unsubscribed:

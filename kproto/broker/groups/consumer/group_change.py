@@ -77,8 +77,8 @@ class GroupChange:
         """Stores the fields of a new or existing member.
 
         Returns two booleans: whether the subscription has changed, and whether the group epoch must
-        be bumped. A new regular expression does not bump the epoch before it is resolved; before
-        that, the expression matches no topic. Raises INVALID_REGULAR_EXPRESSION.
+        be bumped. Until a new regular expression is resolved, it matches no topic and does not bump
+        the epoch. Raises INVALID_REGULAR_EXPRESSION.
         """
         member = self.state.members.get(updated.member_id, ConsumerGroupMember(updated.member_id))
         self._votes = member.assignor, updated.assignor
@@ -109,9 +109,9 @@ class GroupChange:
         return has_changed, bumps_epoch
 
     def replace_static(self, former: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
-        """Replaces the static member `former` by a member with the id `member_id`; returns it.
+        """Replaces the static member `former` by a new member, and returns the new member.
 
-        The new member has the current and the target assignment of `former`.
+        The new member has the id `member_id`, and the current and target assignment of `former`.
         """
         member = replace(former, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
         target = self.state.target_assignment_of(former.member_id)
@@ -181,7 +181,7 @@ class GroupChange:
         return metadata_hash(self.state.topics, self._topics)
 
     def update_target_assignment(self) -> None:
-        """Computes a target assignment if the group epoch is above the present assignment's epoch.
+        """Computes a target assignment if the group epoch is above the epoch of the present one.
 
         Does nothing within the assignment interval after the last computation (KIP-1263).
         """
@@ -209,9 +209,8 @@ class GroupChange:
         """Returns the assignor that most members prefer; the default if no member prefers any.
 
         If assignors have equal votes, an assignor without votes before the change wins; if there is
-        no such assignor, the first in the order of `PersistedState.votes` wins. Kafka does so
-        because both assignors are in the same bucket of its hash map, in which a new key comes
-        first.
+        no such assignor, the first in the order of `PersistedState.votes` wins. In Kafka, both
+        assignors are in the same bucket of a hash map, in which a new key comes first.
         """
         votes = self.before.votes
         former, preferred = self._votes
@@ -228,7 +227,7 @@ class GroupChange:
     def _members(self) -> list[ConsumerGroupMember]:
         """Returns the members in the order in which Kafka inserts them into the assignor's map.
 
-        That is the iteration order of the former members, followed by new members.
+        The former members come first, in their iteration order; the new members follow.
         """
         former = in_timeline_order(self.before.members, java_hash)
         members = self.state.members

@@ -42,9 +42,9 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Returns True if the request has timeout, subscription and owned partitions.
+        """Returns True if the request has a rebalance timeout, a subscription and owned partitions.
 
-        Members send all of them when they join, and after an error.
+        Members send these three fields when they join, and after an error.
         """
         subscribes = self.topics is not None or self.regex is not None
         return self.rebalance_timeout_ms != _UNSET and subscribes and self.owned is not None
@@ -54,8 +54,9 @@ class ConsumerHeartbeat:
 class ConsumerHeartbeatResult:
     """Holds the result of a heartbeat.
 
-    `assigned` is None if the response has no assignment. It has one if the member joins, if the
-    request is full, or if the assignment has changed, but never for a member that leaves.
+    `assigned` is None if the response has no assignment. The response has an assignment if the
+    member joins, if the request is full, or if the assignment has changed. The response to a member
+    that leaves has none.
     """
 
     member_id: str

@@ -37,8 +37,8 @@ def validate_offset_commit(
     send an epoch below 0. They may commit if the group has no members. Raises UNKNOWN_MEMBER_ID for
     an unknown member, and UNSUPPORTED_VERSION for v0 to v8 from a member of the consumer protocol.
     Raises STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the classic protocol, if the
-    epoch is above the member's epoch. Raises the same for an earlier epoch, if a partition is not
-    assigned to the member or was assigned after that epoch (KIP-1251).
+    epoch is above the member's epoch. Raises the same error if the epoch is below the member's
+    epoch, and a partition is not assigned to the member or was assigned after `epoch` (KIP-1251).
     """
     if epoch < 0 and not group.members:
         return
@@ -62,10 +62,10 @@ def validate_transactional_commit(
 ) -> None:
     """Checks whether a TxnOffsetCommit is allowed (KIP-447).
 
-    A producer without the metadata of a consumer group sends an epoch below 0 and no member: it may
-    always commit. `version` is the version of TxnOffsetCommit. Otherwise raises the errors of
-    `validate_offset_commit`, except UNSUPPORTED_VERSION; before v6, ILLEGAL_GENERATION instead of
-    STALE_MEMBER_EPOCH.
+    A producer without the metadata of a consumer group sends an epoch below 0 and no member: such a
+    producer may always commit. For any other producer, raises the errors of
+    `validate_offset_commit` except UNSUPPORTED_VERSION. If `version`, the version of
+    TxnOffsetCommit, is below 6, raises ILLEGAL_GENERATION instead of STALE_MEMBER_EPOCH.
     """
     if epoch < 0 and not group.members:
         return

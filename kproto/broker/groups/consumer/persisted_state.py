@@ -99,8 +99,9 @@ class ConsumerGroupState(StrEnum):
 class PersistedState:
     """Holds the state of a group after all of its records.
 
-    `targets` are the target assignments by member id. They were computed for the group epoch
-    `target_epoch` at `target_ms`, in ms since 1970 (NEVER if no assignor has computed them).
+    `targets` are the target assignments by member id. The assignor computed the target assignments
+    for the group epoch `target_epoch` at `target_ms`, in ms since 1970 (NEVER if no assignor has
+    computed any).
     """
 
     epoch: int = FIRST_EPOCH
@@ -139,9 +140,9 @@ class PersistedState:
     def target_assignment_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
         """Returns the target assignment of the member `member_id`.
 
-        If that member has no target assignment, returns that of the static member that has
-        `instance_id` now. Returns an empty mapping if neither of the two members has a target
-        assignment.
+        If that member has no target assignment, returns the target assignment of the static member
+        that has `instance_id` now. Returns an empty mapping if neither of the two members has a
+        target assignment.
         """
         if member_id not in self.targets and instance_id is not None:
             member_id = self.static_ids.get(instance_id, member_id)
@@ -178,7 +179,7 @@ class PersistedState:
 
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
-        """Returns, for each partition that a member may still read, the id of this member."""
+        """Returns, for partitions that members may still read, member ids by topic id and index."""
         return {tp: member_id for member_id, it in self.members.items() for tp in partitions_of(it)}
 
     @property
@@ -283,8 +284,8 @@ class PersistedState:
 def _assigned(topics: Iterable[TopicPartitions], epoch: int) -> Assigned:
     """Returns partitions with the epochs at which they were assigned.
 
-    Records of brokers before Kafka 4.3 do not have these epochs; `epoch`, the member epoch, is used
-    instead.
+    Records of brokers before Kafka 4.3 do not have these epochs. For such records, the member epoch
+    `epoch` is used.
     """
     found: dict[Uuid, Mapping[int, int]] = {}
     for it in topics:

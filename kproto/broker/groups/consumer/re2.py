@@ -90,7 +90,7 @@ def _repeats(node: _Node) -> int:
 class _RegexMatcher:
     """Computes the positions in one text at which a match of a part of the expression may end.
 
-    It caches the result for each part and start position.
+    Caches the result for each part and start position.
     """
 
     def __init__(self, text: str) -> None:
@@ -249,7 +249,7 @@ class _RegexParser:
         return _RegexSequence(parts)
 
     def _counts(self) -> tuple[int, int] | None:
-        """Parses a repetition; returns its minimum and maximum, or None if there is none."""
+        """Parses a repetition; returns its minimum and maximum, or None without a repetition."""
         found: tuple[int, int] | None = None
         if self._take("*"):
             found = 0, _NO_END
@@ -264,7 +264,7 @@ class _RegexParser:
         return found
 
     def _numbers(self) -> tuple[int, int] | None:
-        """Parses a repetition in braces; returns None, and parses nothing, for a literal brace."""
+        """Parses a repetition in braces; for a literal brace, parses nothing and returns None."""
         end = self._text.find("}", self._at)
         least, comma, most = self._text[self._at + 1 : max(end, 0)].partition(",")
         if end < 0 or not _is_number(least) or (most and not _is_number(most)):
@@ -279,7 +279,7 @@ class _RegexParser:
     def _atoms(self) -> list[_Node]:
         r"""Parses the next item, and returns the parsed elements.
 
-        Most items are one element. Each character of `\Q…\E` is an element; flags have no element.
+        Most items are one element. Each character of `\Q…\E` is an element. Flags are no element.
         """
         if self._take("("):
             return self._group()

@@ -1,4 +1,4 @@
-"""Resolves regular expressions of subscriptions to topics, and decides when to refresh (KIP-848).
+"""Resolves regular expressions of subscriptions to topics, and decides when to do so (KIP-848).
 
 The rules are those of Kafka's GroupMetadataManager. All expressions of a group are resolved
 together, at most every ten seconds, so that the assignment changes only once.
@@ -25,7 +25,7 @@ _MOST_KEPT: Final = 256
 class ResolvedRegex(NamedTuple):
     """Holds the topics that a regular expression matched at `timestamp_ms`.
 
-    `version` is the number of topics that had been created in the cluster until then.
+    `version` is the number of topics that had been created in the cluster by that time.
     """
 
     topics: frozenset[str]
@@ -58,7 +58,7 @@ def resolve_regexes(
 ) -> dict[str, ResolvedRegex]:
     """Returns, for each expression, the topics whose complete names match.
 
-    `names` are the topics of the cluster; those for which `may_describe` returns False are ignored.
+    `names` are the topics of the cluster. Ignores topics for which `may_describe` returns False.
     Each result gets `version` and `timestamp_ms`.
     """
     visible = [name for name in names if may_describe(name)]
@@ -85,8 +85,8 @@ def needs_regex_refresh(
     ago. Otherwise returns True if an expression is new or was removed, if a topic was created, or
     if `interval_ms` (group.consumer.regex.refresh.interval.ms) has passed.
 
-    `expressions` are the expressions of all members, `known` the resolved expressions. `is_new` is
-    True if a heartbeat has a new expression. `version` is the number of topics created so far.
+    `expressions` are the expressions of all members. `known` has the resolved expressions. `is_new`
+    is True if a heartbeat has a new expression. `version` is the number of topics created so far.
     """
     expressions = set(expressions)
     if not expressions and not is_new:

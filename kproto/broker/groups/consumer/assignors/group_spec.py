@@ -40,9 +40,9 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """Holds a group; `partitions` are the partition counts of the topics.
+    """Holds a group; `partitions` maps topic ids to partition counts.
 
-    With `is_homogeneous`, assignors use the subscription of one member for all members.
+    If `is_homogeneous` is set, assignors use the subscription of one member for all members.
     """
 
     members: Mapping[str, MemberSpec]
@@ -56,7 +56,7 @@ class GroupSpec:
 
 
 def topics_in_order(topics: AbstractSet[Uuid] | Partitions, *, copied: bool = False) -> list[Uuid]:
-    """Returns topics in the order in which Java iterates over a HashMap that has them as keys.
+    """Returns topics in the order in which Java iterates over a HashMap whose keys are the topics.
 
     If `copied` is True, the order is that of a HashSet that was copied from another collection.
     """
@@ -67,7 +67,7 @@ def topics_in_order(topics: AbstractSet[Uuid] | Partitions, *, copied: bool = Fa
 def partitions_in_order(partitions: frozenset[int]) -> list[int]:
     """Returns partitions in the iteration order of `new HashSet(partitions)`.
 
-    They are sorted if all indexes are below the number of buckets.
+    The result is sorted if all indexes are below the number of buckets.
     """
     return in_java_order(sorted(partitions), int, copied_size(len(partitions)))
 
