@@ -67,7 +67,7 @@ all_protocols = pytest.mark.parametrize(
 
 
 async def two_members(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
-    """Returns the first of two members that share four partitions, and both listeners."""
+    """Starts two members that share four partitions; returns the first and both listeners."""
     first, its = await group.member(topic, **settings)
     await until(lambda: its.partitions)
     _, others = await group.member(topic, **settings)

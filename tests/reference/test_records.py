@@ -1,6 +1,6 @@
 """Tests that Kafka's classes and kproto decode each other's record batches and message sets.
 
-Both must also decode or refuse mutated bytes equally.
+Kafka and kproto must also decode or refuse mutated bytes equally.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Builds small record batches for tests of code that stores or forwards them."""
+"""Builds small record batches for tests of code that stores or forwards batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds Go programs that tests run, and the tests of Go packages as programs."""
+"""Builds Go programs for tests, and compiles the tests of Go packages to programs."""
 
 from __future__ import annotations
 

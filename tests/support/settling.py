@@ -27,9 +27,9 @@ _EXACT = 0
 def settle(connection: RawConnection) -> None:
     """Waits until the broker has applied all earlier changes, by making one more change.
 
-    A broker applies changes in order but may describe a change before it has applied it. Once it
-    describes a later change, it has applied the earlier ones. `connection` needs the rights of a
-    super user.
+    A broker applies changes in order but may describe a change before it has applied it. Once a
+    broker describes a later change, it has applied all earlier changes. `connection` needs the
+    rights of a super user.
     """
     client_id = f"client_id-{uuid.uuid4().hex}"
     wanted = ComponentData(entity_type="client-id", match_type=_EXACT, match=client_id)

@@ -70,7 +70,7 @@ class _SteadyTime:
 
 
 def _monotonic(_: Clock) -> float:
-    """Returns the running loop's time, so that `Clock` and the event loop agree."""
+    """Returns the running loop's time, so that `Clock` and the loop have the same time."""
     try:
         return asyncio.get_running_loop().time()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""uvloop's event loop for tests, which replace its clock and list its timers and connections.
+"""Provides uvloop's event loop with a replaceable clock and lists of timers and connections.
 
 uvloop's own timers use the machine's clock. A timer of `SteadyUvloop` follows the method `time`,
 which `tests.support.steady_time` replaces.

@@ -6,8 +6,8 @@ coroutine has fewer suspensions. Without `late`, the coroutine is cancelled when
 With `late`, it is cancelled when the awaited result has arrived but the coroutine has not resumed;
 it must not lose the result.
 
-`turns` cancels the coroutine after a number of event loop iterations. This reaches the states of
-other tasks while the coroutine waits at one point.
+`turns` cancels the coroutine after a number of event loop iterations, so that other tasks are in
+different states while the coroutine waits at one point.
 """
 
 from __future__ import annotations

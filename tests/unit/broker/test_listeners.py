@@ -1,4 +1,4 @@
-"""Tests listener settings: valid combinations, and the errors of invalid ones."""
+"""Tests valid combinations of listener settings, and the errors of invalid combinations."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ async def test_dropped_member_warns_and_leaves_its_group(broker: Broker, refers:
 
 
 async def test_iteration_dropped_with_its_member_calls_on_revoked(broker: Broker) -> None:
-    """The callback refers to both, so that iteration, member and callback are freed at once."""
+    """The callback refers to iteration and member, so that all three are freed at once."""
     revoked: list[Any] = []
 
     async def forget(client: kproto.Client) -> None:

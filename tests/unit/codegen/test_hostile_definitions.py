@@ -81,7 +81,7 @@ def taken() -> set[str]:
 
 @cache
 def field_names() -> list[str]:
-    """Returns field names of definitions whose Python names are in `taken()`: TopicId, topic_id."""
+    """Returns each field name, such as TopicId, that in Python becomes a name in `taken()`."""
     lower = (name for name in taken() if re.fullmatch("[a-z][a-z0-9_]*[a-z0-9]", name))
     return sorted({capitalised(name) for name in lower})
 

@@ -1,4 +1,4 @@
-"""Tests that sentences, words and names that break a rule are found, and no others."""
+"""Tests that exactly the sentences, words and names that break a rule are found."""
 
 from __future__ import annotations
 

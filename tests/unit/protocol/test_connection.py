@@ -252,7 +252,7 @@ def test_an_api_versions_of_the_future_and_its_refusal() -> None:
 
 
 def test_bytes_behind_a_request_are_kept() -> None:
-    """librdkafka 2.16 requests all topics with a null array of four bytes instead of one.
+    """librdkafka 2.16 requests all topics with a null array of four bytes instead of one byte.
 
     Three bytes are left after the body.
     """

@@ -1,4 +1,4 @@
-"""Tests that the table of error codes equals the newest release's, and names of unknown codes."""
+"""Tests the table of error codes: it has the newest release's codes; unknown codes have names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Tests that the proxy rewrites the addresses of brokers in responses.
 
 Two tables together name every response with addresses: `NODE_FIELDS` has the responses that the
-proxy rewrites, and `UNREWRITTEN_RESPONSES` has the others. A broker whose address changes keeps its
-port at the proxy.
+proxy rewrites, and `UNREWRITTEN_RESPONSES` has the other responses. A broker whose address changes
+keeps its port at the proxy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests valid notations of `sasl.jaas.config`, and the errors of invalid ones."""
+"""Tests valid notations of `sasl.jaas.config`, and the errors of invalid notations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests which objects are accepted as bytes, and the errors for others."""
+"""Tests which objects are accepted as bytes, and the errors for other objects."""
 
 from __future__ import annotations
 

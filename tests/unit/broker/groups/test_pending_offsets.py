@@ -216,7 +216,7 @@ def test_tombstone_drops_pending_offsets_when_loaded() -> None:
 
 
 def test_group_tombstone_keeps_a_group_with_pending_offsets() -> None:
-    """A migration to the consumer protocol writes such a tombstone, and keeps the offsets."""
+    """A migration to the consumer protocol writes a group tombstone, and keeps the offsets."""
     metadata = GroupMetadata("consumer", 1, "range", None, None, ())
     log: list[Entry] = [
         *record(group_record("g", metadata)),

@@ -1,7 +1,7 @@
 """Tests the transaction coordinator: timeouts, expiration, moves, and partitions without a leader.
 
 The tests send requests to the handlers; `Producer.version` 2 stands for clients that bump the epoch
-at the end of each transaction (KIP-890), version 0 for older clients.
+at the end of each transaction (KIP-890), and version 0 stands for older clients.
 """
 
 from __future__ import annotations

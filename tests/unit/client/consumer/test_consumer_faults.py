@@ -285,7 +285,7 @@ async def test_broker_that_restarts_just_before_the_timeout_is_read_on() -> None
 async def test_polls_with_a_timeout_raise_for_a_silent_broker() -> None:
     """The consumer raises BrokerConnectionError when `api_timeout_ms` is over.
 
-    A TimeoutError would look like that of `asyncio.wait_for`, which limits each poll.
+    A TimeoutError would look like the TimeoutError of `asyncio.wait_for`, which limits each poll.
     """
     settings = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
 

@@ -40,7 +40,7 @@ def timestamps_requested(it: Any) -> list[int]:
 
 
 async def test_start_at_latest_is_committed() -> None:
-    """The next owner then starts at the same offset, and reads the records produced meanwhile."""
+    """The next owner starts at the committed offset, and misses no record produced since then."""
     async with group(TEN) as it:
         async with it.consumer(start="latest") as consumer:
             await it.owner.assign([P0])

@@ -166,7 +166,7 @@ async def test_start_and_end_inside_batches_are_exact(kind: str, size: int) -> N
 
 
 async def test_raw_batches_are_whole_and_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records of the first batch precede the start offset; records of the last follow the end."""
+    """The first batch begins before the start offset; the last batch ends after the end offset."""
     import sys
 
     async with cluster(t=1) as (log, client):
@@ -409,7 +409,7 @@ async def test_records_of_another_kind_of_iteration_continue_after_an_unreadable
 
 @pytest.mark.parametrize("kind", OPENING)
 async def test_record_with_a_wrong_length_is_unreadable_and_no_other(kind: str) -> None:
-    """Brokers store such a record in a compressed batch."""
+    """Brokers store a record with a wrong length if its batch is compressed."""
     records = [record_bytes(offset_delta=_varint(at), value=_value(at)) for at in range(5)]
     broken = b"\x7e" + records[2][1:]
     payload = b"".join([*records[:2], broken, *records[3:]])

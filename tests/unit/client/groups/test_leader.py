@@ -56,7 +56,7 @@ def test_leader_reads_the_subscriptions_of_members() -> None:
 
 
 def test_leader_reads_version_1_without_owned_partitions() -> None:
-    """kafka-go and older releases of sarama send such subscriptions."""
+    """kafka-go and older releases of sarama send version 1 without owned partitions."""
     whole = subscription_bytes(MemberSubscription(("t",)))
     topics_and_null_user_data = whole[2 : 2 + 4 + 3 + 4]
     member = JoinGroupResponseMember(member_id="a", metadata=b"\0\1" + topics_and_null_user_data)

@@ -217,7 +217,7 @@ async def test_unexpected_fault_is_raised_by_each_send(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("size", [10, 5_000])
 async def test_memory_stays_within_the_buffer(size: int) -> None:
-    """Records are collected only if the buffer has space, and not if they are large."""
+    """Records are collected only if they are small and the buffer has space."""
     buffer_bytes = 200_000
     assert buffer_bytes < MAX_COLLECTED_BYTES
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:

@@ -404,7 +404,7 @@ def test_deep_nesting_raises_an_error() -> None:
 
 
 def test_golden_protobuf_bytes_are_read_and_written() -> None:
-    """The bytes were written by hand, by the field numbers of the official cloudevents.proto."""
+    """The bytes were written by hand, with the field numbers of the official cloudevents.proto."""
 
     def field(number: int, content: bytes) -> bytes:
         return bytes([number << 3 | 2, len(content)]) + content

@@ -28,7 +28,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @st.composite
 def headers(draw: st.DrawFn) -> Headers:
-    """Draws headers in any order; the required ones are usually valid."""
+    """Draws headers in any order; the required headers are usually valid."""
     table: dict[str, bytes | None] = dict(REQUIRED)
     for name in draw(st.lists(st.sampled_from(NAMES), max_size=4)):
         table[name] = draw(st.sampled_from(VALUES))

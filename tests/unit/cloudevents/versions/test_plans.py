@@ -49,7 +49,7 @@ WRONG: list[Any] = [
 
 @st.composite
 def attributes(draw: st.DrawFn) -> dict[Any, Any]:
-    """Draws attributes, usually with all required ones, and with at most one invalid value."""
+    """Draws attributes, usually all that are required, and with at most one invalid value."""
     names = draw(
         st.permutations([*BASE, *draw(st.lists(st.sampled_from(list(RIGHT)), max_size=3))])
     )

@@ -33,7 +33,7 @@ SCRAM = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class ScramSha1Client(ScramClient):
-    """Implements SCRAM-SHA-1 for the examples of RFC 5802; Kafka does not have it."""
+    """Implements SCRAM-SHA-1, which Kafka does not have, for the examples of RFC 5802."""
 
     mechanism = "SCRAM-SHA-1"
     hash_name = "sha1"

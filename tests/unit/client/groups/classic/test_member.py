@@ -175,7 +175,7 @@ async def test_fatal_error_ends_the_member(request_class: type[Request[Any]], na
 
 
 async def test_heartbeats_continue_while_joingroup_is_delayed() -> None:
-    """A cooperative member consumes meanwhile, so its session must outlast the delay."""
+    """A cooperative member consumes during the delay, so its session must outlast the delay."""
     async with a_member(assignors=("cooperative-sticky",)) as its:
         await its.joined()
         held = its.group.hold(JoinGroupRequest)

@@ -265,7 +265,7 @@ async def _closed(producer: Producer) -> None:
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
-    """Waits for a task, also if the wait is cancelled."""
+    """Waits until `task` has ended, even if the wait is cancelled."""
     while not task.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([task])

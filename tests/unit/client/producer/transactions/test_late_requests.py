@@ -1,6 +1,6 @@
 """Tests that a Produce request that reaches the leader after the end of its transaction is refused.
 
-The late request is one that timed out at the client, and waited at a frozen leader meanwhile.
+The late request timed out at the client while it waited at a frozen leader.
 """
 
 from __future__ import annotations

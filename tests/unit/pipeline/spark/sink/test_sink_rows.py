@@ -41,7 +41,7 @@ def test_topic_that_is_no_utf8_names_its_row() -> None:
 
 
 def test_header_key_that_is_no_utf8_names_its_row() -> None:
-    """The source could not read such a header."""
+    """The source could not read a header key that is not UTF-8."""
     entries = pa.StructArray.from_arrays(
         [NO_TEXT, pa.array([b"", b"", b""], pa.binary())], fields=list(HEADERS.value_type)
     )
