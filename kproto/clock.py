@@ -27,7 +27,7 @@ class Clock:
     """The machine's clock, with timers on the running event loop."""
 
     def now_ms(self) -> int:
-        """Returns the time of day in ms since 1970, as in record timestamps; it may go back."""
+        """Returns the time of day in ms since 1970, as in record timestamps; may decrease."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:

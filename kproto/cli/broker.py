@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto broker`, which runs the embedded broker.
 
-Does not import the broker: `run_broker` does, once the command runs.
+Does not import the broker; `run_broker` imports it when the command runs.
 """
 
 from __future__ import annotations

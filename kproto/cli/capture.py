@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto capture`, which lists the traffic of recordings and captures.
 
-Does not import the readers of the files: `run_capture` does, once the command runs.
+Does not import the readers of the files; `run_capture` imports them when the command runs.
 """
 
 from __future__ import annotations

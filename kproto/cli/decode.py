@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto decode`, which explains bytes of the Kafka protocol.
 
-Does not import the decoder: `run_decode` does, once the command runs.
+Does not import the decoder; `run_decode` imports it when the command runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto diff`, which compares the versions of two Kafka releases.
 
-Does not import the table of releases: `run_diff` does, once the command runs.
+Does not import the table of releases; `run_diff` imports it when the command runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto explorer`, which builds an HTML page about the protocol.
 
-Does not import the builder of the page: `run_explorer` does, once the command runs.
+Does not import the builder of the page; `run_explorer` imports it when the command runs.
 """
 
 from __future__ import annotations

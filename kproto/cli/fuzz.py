@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto fuzz`, which tests a codec or a broker with broken messages.
 
-Does not import the fuzzer: `run_fuzz` does, once the command runs.
+Does not import the fuzzer; `run_fuzz` imports it when the command runs.
 """
 
 from __future__ import annotations

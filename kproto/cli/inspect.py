@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto inspect`, which prints the layout of a message version.
 
-Does not import the message definitions: `run_inspect` does, once the command runs.
+Does not import the message definitions; `run_inspect` imports them when the command runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto proxy`, which forwards connections and prints their traffic.
 
-Does not import the proxy: `run_proxy` does, once the command runs.
+Does not import the proxy; `run_proxy` imports it when the command runs.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _marks(api: study.ApiRange) -> str:
     """Returns the marks of an API in a release.
 
     They are its unstable, flexible and deprecated versions, the listeners that serve it, and its
-    name in the release if that differs.
+    former name if the release uses one.
     """
     marks = [
         f"{word} {versions}"

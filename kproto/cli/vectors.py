@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto vectors`, which writes messages as JSON and as bytes.
 
-Does not import the messages: `run_vectors` does, once the command runs.
+Does not import the messages; `run_vectors` imports them when the command runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares the answer of an implementation with that of the judge, and classifies the difference.
+"""Compares an implementation's answer with the judge's answer, and classifies the difference.
 
 `right` is the judge's answer, `given` is the implementation's answer.
 """

@@ -181,7 +181,7 @@ def replay_text(
 ) -> str:
     """Returns the text for a replayed case: the case, the two answers, and the faults.
 
-    `right` is the answer of the judge, `given` the answer of the command.
+    `right` is the answer of the judge, `given` is the answer of the command.
     """
     if given.outcome is Outcome.UNSUPPORTED:
         outcome_text = "the command does not support this"

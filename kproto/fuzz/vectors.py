@@ -80,11 +80,11 @@ def vector_lines(
 ) -> Iterator[tuple[str, str]]:
     """Yields two strings for each golden vector of a generated package.
 
-    The first is the Kafka module of the message, the second the vector as a line of JSON. The
-    vectors are ordered by message and version; duplicates are left out. For Kafka's own messages, a
-    line names the release that introduced the version (`introduced_by`). If `names` is not None,
-    only these messages are included. Raises ConfigurationError if `package` is not generated, and
-    for an unknown name.
+    The first string is the Kafka module of the message, the second string is the vector as a line
+    of JSON. The vectors are ordered by message and version; duplicates are left out. For Kafka's
+    own messages, a line names the release that introduced the version (`introduced_by`). If `names`
+    is not None, only these messages are included. Raises ConfigurationError if `package` is not
+    generated, and for an unknown name.
     """
     known = definitions_in(package)
     for name in sorted(known if names is None else names):

@@ -1,8 +1,9 @@
 """Reads and writes the embedded consumer protocol: subscriptions and assignments as bytes.
 
-Kafka's class is `ConsumerProtocol`. JoinGroup carries a ConsumerProtocolSubscription, SyncGroup a
-ConsumerProtocolAssignment. An int16 with the version precedes the message. A version newer than the
-highest known one is read as the highest known one; the bytes that it adds are ignored.
+Kafka's class is `ConsumerProtocol`. JoinGroup carries a ConsumerProtocolSubscription, and SyncGroup
+carries a ConsumerProtocolAssignment. An int16 with the version precedes the message. A version
+newer than the highest known version is read as the highest known version; the bytes that the newer
+version adds are ignored.
 
 Some clients, such as kafka-go and older releases of sarama, write version 1 without the
 OwnedPartitions of version 1. So a message may end before any field except the first; the missing

@@ -73,8 +73,8 @@ def fallback_version(answer: ApiVersionsResponse) -> int:
     """Returns the version for a second ApiVersions request, after error 35 (KIP-511).
 
     `answer` is the response with error 35, which has the layout of v0. Usually it has the versions
-    of ApiVersions that the broker supports. Some brokers send a malformed response without them:
-    then the result is v0, which every broker supports.
+    of ApiVersions that the broker supports. If a broker sends a malformed response without these
+    versions, the result is v0, which every broker supports.
     """
     broker_range = broker_ranges(answer).get(ApiVersionsResponse.API_KEY)
     if broker_range is None:

@@ -53,10 +53,11 @@ _REFUSAL: Final = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION)
 
 
 class ReceivedResponse(NamedTuple):
-    """Holds a response; `version` is the version of its bytes, `trailing` the bytes after its body.
+    """Holds a response; `version` is the version of the received bytes.
 
     - `message`: None if no definition has the api key and version of the request;
     - `size`: the bytes in the frame, without the four bytes of its size;
+    - `trailing`: the bytes after the body;
     - `header_tags`: unknown tagged fields of the header;
     - `body`: the received body, or all bytes after the correlation id if `message` is None;
     - `cls`: the response class of the api key, None if there is none;
@@ -167,7 +168,7 @@ class PendingRequests:
         """Removes the oldest request; returns the class, api key and version of its response.
 
         Raises ProtocolError if no request is pending, or if the response `data` does not have the
-        correlation id of the oldest one.
+        correlation id of the oldest request.
         """
         if not self._waiting:
             raise ProtocolError(
@@ -318,7 +319,7 @@ def _is_unsupported(data: bytes, start: int) -> bool:
 def _unsupported_api_versions(correlation_id: int, data: bytes, start: int) -> ReceivedResponse:
     """Reads an ApiVersions response with error 35 (UNSUPPORTED_VERSION).
 
-    It has the layout of v0 or is malformed (see `negotiation.fallback_version`).
+    The response has the layout of v0 or is malformed (see `negotiation.fallback_version`).
     """
     body = data[start:]
     try:

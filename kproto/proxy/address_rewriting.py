@@ -1,4 +1,4 @@
-"""Replaces the addresses of brokers in responses with those of the proxy.
+"""Replaces the addresses of brokers in responses with addresses of the proxy.
 
 Identifies a broker by its node id, so that a broker whose address changes keeps its port at the
 proxy. Opens no port: `NodeMap.learn` returns the brokers that need one.

@@ -23,7 +23,7 @@ _ARROWS: Final = {Side.CLIENT: "->", Side.BROKER: "<-"}
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Selects events by API keys and by client ids; None selects all.
+    """Selects events by API keys and by client ids; None selects all events.
 
     `client_ids` are shell patterns (`billing-*`). An event without an API key, such as a broken
     frame, is always selected. There is one exception: a raw SASL token, which has no API key, is

@@ -119,7 +119,8 @@ class ReleaseComparison:
     - `changed`: the APIs that both releases have, but with other versions, names or marks
       (such as deprecated).
     - `versions`: the changes in each new version of the `changed` APIs, for request and response.
-      They are relative to the version before, so the first version of a message is left out.
+      Each change is relative to the previous version, so the first version of a message is left
+      out.
     """
 
     older: str

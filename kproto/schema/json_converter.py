@@ -5,7 +5,8 @@ Field names are in camelCase; bytes are base64, uuids base64url without padding.
 its default is left out.
 
 `from_json` ignores a field that the version lacks if the field is ignorable or at its default, and
-raises DecodeError otherwise. It accepts the names that older releases used for a field.
+raises DecodeError otherwise. `from_json` also accepts the names that older releases used for a
+field.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Describes what each version of an API changed, in a sentence, and names the KIPs.
 
-Reads `kips.toml` in this package, which names a source for each sentence. It covers only the APIs
-that clients use most.
+Reads `kips.toml` in this package, which names a source for each sentence. The file covers only the
+APIs that clients use most.
 """
 
 from __future__ import annotations

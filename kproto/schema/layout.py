@@ -105,7 +105,7 @@ class WireType:
 class LayoutField:
     """A field that a version of the message has; `tag` is None if that version does not tag it.
 
-    `name` is the name in the definition, `attribute` the name in the generated class.
+    `name` is the name in the definition, `attribute` is the name in the generated class.
     """
 
     name: str
@@ -120,8 +120,8 @@ class LayoutField:
 class StructLayout:
     """The layout of a struct, or of a whole message, at one version.
 
-    `fields` are in wire order, `tagged` ordered by tag; `absent` are the fields that the version
-    lacks.
+    `fields` are in wire order, `tagged` are ordered by tag; `absent` are the fields that the
+    version lacks.
     """
 
     name: str

@@ -40,7 +40,7 @@ TABLE_FILE: Final = "versions.json"
 
 @dataclass(frozen=True, slots=True)
 class ApiRange:
-    """The versions of an API in a release, which are those of its request and its response.
+    """The versions of an API in a release; its request and its response have the same versions.
 
     - `versions`: the versions in the release's clients. `unstable`: the versions among them that
       are not final, and that a user must enable.

@@ -182,9 +182,8 @@ class StructSpec:
 class FormerName:
     """The name, type and version numbers that older releases used for some versions of a message.
 
-    `versions` are version numbers of the former message. Its version `v` in this range is now
-    version `v - versions.lowest + becomes` of the present message, whose spec has this
-    `FormerName`.
+    `versions` are version numbers of the former message. A version `v` in this range is now version
+    `v - versions.lowest + becomes` of the present message, whose spec has this `FormerName`.
     """
 
     name: str

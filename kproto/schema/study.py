@@ -123,7 +123,7 @@ def _formerly(spec: MessageSpec, folded: str) -> bool:
 def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
     """Returns the field at `path`, preceded by the name of the struct that contains it.
 
-    If the message itself contains the field, the name is that of the message. Finds fields of all
+    If the message itself contains the field, the name is the message's name. Finds fields of all
     versions. Raises UnknownNameError, which names the first wrong part of the path and suggests the
     nearest fields.
     """

@@ -3,11 +3,11 @@
 A version may lack a field that has a value other than its default. Encoding at such a version drops
 the field silently if it is ignorable, and refuses it otherwise. So the client chooses a version
 within these limits:
-- The version must not be after the last one that has the field, because encoding would drop or
+- The version must not be after the last version that has the field, because encoding would drop or
   refuse the field. An example is the name of a topic, if later versions have only topic ids.
-- The version must not be before the first one that has the field, because encoding would refuse the
-  field. An ignorable field does not limit the version, because dropping it is intended. An
-  ignorable id does, because it names the subject of the message.
+- The version must not be before the first version that has the field, because encoding would refuse
+  the field. An ignorable field does not limit the version, because dropping it is intended. But an
+  ignorable id limits the version, because it names the subject of the message.
 """
 
 from __future__ import annotations

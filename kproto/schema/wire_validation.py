@@ -128,7 +128,7 @@ def _plain_width(kind: WireType) -> int | None:
 
 
 class _FieldSpan(NamedTuple):
-    """Names the fields of a `_Part`: the index of its first field, and the name of its last one."""
+    """Names the fields of a `_Part`: the index of the first field, the name of the last field."""
 
     first: int
     name: str

@@ -236,6 +236,6 @@ class Authentication:
 def reauthenticate_after_ms(lifetime_ms: int, chance: float) -> float:
     """Returns the time of the reauthentication, in ms after the session began (KIP-368).
 
-    `lifetime_ms` is the session's lifetime, `chance` a random number with 0 <= chance < 1.
+    `lifetime_ms` is the session's lifetime, `chance` is a random number with 0 <= chance < 1.
     """
     return lifetime_ms * (_LEAST_PART + _PART_OF_CHANCE * chance)

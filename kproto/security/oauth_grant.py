@@ -85,11 +85,11 @@ class ClientCredentials:
     """Authenticates by OAUTHBEARER with tokens from `token_url` for a client id and secret
     (KIP-768).
 
-    `scope` is sent to the issuer and `extensions` (KIP-342) to the broker. `tls` configures the
-    connection to an issuer with https. A response must arrive within `timeout_ms`. The request is
-    sent up to `attempts` times if the issuer is unavailable or answers status 408, 425, 429 or 5xx.
-    `url_encoded` URL-encodes id and secret in the header, as RFC 6749 requires; Java does so only
-    with sasl.oauthbearer.header.urlencode.
+    `scope` is sent to the issuer, and `extensions` (KIP-342) are sent to the broker. `tls`
+    configures the connection to an issuer with https. A response must arrive within `timeout_ms`.
+    The request is sent up to `attempts` times if the issuer is unavailable or answers status 408,
+    425, 429 or 5xx. `url_encoded` URL-encodes id and secret in the header, as RFC 6749 requires;
+    Java does so only with sasl.oauthbearer.header.urlencode.
 
     Raises ConfigurationError for invalid arguments. `exchange` raises AuthenticationError if the
     issuer refuses or returns no token, and BrokerConnectionError if the issuer is unavailable.

@@ -1,7 +1,7 @@
 """Converts `sasl.*` properties to an object for the client's setting `sasl`. Does no I/O.
 
-Java's clients have their credentials in `sasl.jaas.config`, librdkafka in `sasl.username` and
-`sasl.password`.
+Java's clients have their credentials in `sasl.jaas.config`, librdkafka has the credentials in
+`sasl.username` and `sasl.password`.
 """
 
 from __future__ import annotations
@@ -265,8 +265,8 @@ def _option(options: Mapping[str, str], name: str) -> ConfiguredProperty | None:
 def _extensions(given: ConfiguredByRow, options: Mapping[str, str]) -> dict[str, str]:
     """Returns the SASL extensions (KIP-342).
 
-    Java's clients set them by JAAS options `extension_NAME`, librdkafka by a property with
-    `key=value,…`.
+    Java's clients set extensions by JAAS options `extension_NAME`, librdkafka sets them by a
+    property with `key=value,…`.
     """
     found = {
         key.removeprefix(_EXTENSION): value

@@ -60,8 +60,8 @@ class ControlRecord(NamedTuple):
     - `type`: a ControlRecordType, or an int for an unknown type, whose `message` is None.
     - `version`: the version of the value. With None, `encode_control_record` writes version 0 for
       an abort or commit marker, and the `version` field of the message for other types.
-    - `unread`: the bytes that a version above the highest known one appends to the message. For an
-      unknown type it is the whole value, None for null.
+    - `unread`: the bytes that a version above the highest known version appends to the message. For
+      an unknown type, `unread` is the whole value, None for null.
     - `key_version`: the version of the key.
     - `unread_key`: the bytes of the key after the known fields.
     """
@@ -78,9 +78,9 @@ def decode_control_record(record: Record) -> ControlRecord:
     """Returns the type and message of a record of a control batch.
 
     As in Kafka, an unknown type is not an error. A key or value of a version above the highest
-    known one is read as the highest known version, and the extra bytes are kept. Raises DecodeError
-    if the key, or the value of a known type, is null, too short, of a negative version, or longer
-    than its version allows. Also raises it for an invalid message.
+    known version is read as the highest known version, and the extra bytes are kept. Raises
+    DecodeError if the key, or the value of a known type, is null, too short, of a negative version,
+    or longer than its version allows. Also raises it for an invalid message.
     """
     key, value = record.key, record.value
     if key is None or len(key) < _KEY.size:

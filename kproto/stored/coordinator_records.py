@@ -1,8 +1,8 @@
 """Reads and writes the records of coordinators: one message for the key, one for the value.
 
 They are the records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`. The
-key begins with an int16, which Kafka 4 calls the record type and Kafka 3.9 the version of the key;
-the numbers are the same. The value begins with an int16 version, and is null in a tombstone.
+key begins with an int16, which Kafka 4 calls the record type and Kafka 3.9 calls the version of the
+key; the numbers are the same. The value begins with an int16 version, and is null in a tombstone.
 Source: Kafka's CoordinatorRecordSerde and MessageUtil.
 """
 
@@ -122,7 +122,7 @@ def encode_coordinator_record(
 ) -> tuple[bytes, bytes | None]:
     """Returns the encoded key and value; the value of a tombstone is None.
 
-    Raises EncodeError if a message cannot be encoded, if the key is not that of a coordinator
+    Raises EncodeError if a message cannot be encoded, if the key is not the key of a coordinator
     record, or if key and value are of different record types.
     """
     if isinstance(record, UnknownCoordinatorRecord):

@@ -91,7 +91,7 @@ class MetadataRecord(NamedTuple):
 class UnknownMetadataRecord(NamedTuple):
     """A record whose type is not in METADATA_TOPICS; `value` is the whole encoded value.
 
-    `api_key` is the number of the type, `version` the version of the message.
+    `api_key` is the number of the type, `version` is the version of the message.
     """
 
     api_key: int

@@ -1,9 +1,10 @@
 """Decodes the messages inside bytes fields: subscriptions and assignments of group members.
 
-The bytes begin with an int16 version. A version above the highest known one is read as the highest
-known version. The bytes may end before any field except the first, as kafka-go and older releases
-of sarama write them; a note names the first missing field. Bytes that do not read exactly as such a
-message stay bytes, because a group may use an embedded protocol other than that of consumers.
+The bytes begin with an int16 version. A version above the highest known version is read as the
+highest known version. The bytes may end before any field except the first, as kafka-go and older
+releases of sarama write them; a note names the first missing field. Bytes that do not read exactly
+as such a message stay bytes, because a group may use an embedded protocol other than the consumer
+protocol.
 """
 
 from __future__ import annotations

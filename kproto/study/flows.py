@@ -167,7 +167,7 @@ class _Flow:
         return self._is_reset or len(self._finished) == 2
 
     def is_new_connection(self, segment: TcpSegment) -> bool:
-        """Returns True if a SYN opens a new connection with the addresses and ports of this one."""
+        """Returns True if a SYN opens a new connection between the endpoints of this connection."""
         stream = self._streams.get(segment.source)
         return stream is not None and stream.is_new_connection(segment.sequence)
 

@@ -35,7 +35,7 @@ class FrameSplitter:
 
     @property
     def pending(self) -> int:
-        """Returns the number of buffered bytes, which are those after the latest frame."""
+        """Returns the number of buffered bytes: the bytes after the latest frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> None:

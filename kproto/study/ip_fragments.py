@@ -60,7 +60,7 @@ class Fragment(NamedTuple):
 class _Packet:
     """The fragments of a packet, kept after the packet is complete, to detect duplicates.
 
-    `size` is the number of stored bytes, `total` the size of the payload, None if unknown.
+    `size` is the number of stored bytes. `total` is the size of the payload, None if unknown.
     """
 
     first_us: int

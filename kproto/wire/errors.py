@@ -1,8 +1,9 @@
 """The exception classes of kproto.
 
-kproto's API raises a `KprotoError` for wrong input, a faulty peer or a wrong setting. Other
-packages of kproto raise these classes and subclass them. The text of an error names the fault, and
-where possible its position and what the user can do.
+kproto's API raises a `KprotoError` for wrong input, for a wrong setting, and if the other side of a
+connection breaks the protocol. Other packages of kproto raise these classes and subclass them. The
+text of an error names the fault, and where possible the position of the fault and what the user can
+do.
 """
 
 from __future__ import annotations
@@ -159,8 +160,10 @@ class MissingCodecError(ConfigurationError):
 
 
 class ProtocolError(KprotoError):
-    """The peer broke the protocol, for example by a wrong correlation id, a frame that is too
-    large, or a response without a request.
+    """The other side of a connection broke the protocol.
+
+    For example, it sent a wrong correlation id, a frame that is too large, or a response without a
+    request.
     """
 
 

@@ -59,7 +59,8 @@ class _CountedArrayStructs(dict[str, list[struct.Struct]]):
     """Maps two format characters to a list of 127 Structs.
 
     The Struct at index n packs a count and n numbers. The first character is the format of the
-    count, the second the format of the numbers. The Structs are built at the first use.
+    count, the second character is the format of the numbers. The Structs are built at the first
+    use.
     """
 
     def __missing__(self, letters: str) -> list[struct.Struct]:

@@ -1,7 +1,8 @@
 """Implements SASL for both sides: PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628).
 
-An exchange object answers the peer's tokens; other modules carry the tokens (in SaslAuthenticate,
-or in bare frames after SaslHandshake v0). A client's loop is the same for all mechanisms:
+An exchange object answers the tokens of the other side; other modules carry the tokens (in
+SaslAuthenticate, or in bare frames after SaslHandshake v0). A client's loop is the same for all
+mechanisms:
 
     exchange = client_exchange("SCRAM-SHA-256", Credentials("alice", "secret"))
     token = exchange.first()

@@ -72,7 +72,8 @@ class Credentials:
 class SaltedCredential:
     """Holds what a server stores for a password (RFC 5802, 3): salt, StoredKey and ServerKey.
 
-    `hash_name` is a name of `hashlib`, such as `sha256`; both keys have the length of its digest.
+    `hash_name` is a name of `hashlib`, such as `sha256`; StoredKey and ServerKey have the length of
+    the hash's digest.
 
     Raises `ConfigurationError` for values that no client would accept: too few iterations, no
     salt, keys of a wrong length, an unknown hash.
@@ -186,7 +187,7 @@ class PasswordSalter:
         self._lock = Lock()
 
     def __call__(self, hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-        """Returns SaltedPassword as `salted_password` does, from the cache if it is there."""
+        """Returns the result of `salted_password`, from the cache if the cache has it."""
         key = (hash_name, password, salt, iterations)
         with self._lock:
             found = self._cache.pop(key, None)

@@ -1,7 +1,7 @@
 """Defines the two sides of a SASL exchange, client and server; each mechanism implements both.
 
-An exchange object answers the peer's tokens; other modules carry the tokens (in SaslAuthenticate,
-or in bare frames after SaslHandshake v0).
+An exchange object answers the tokens of the other side; other modules carry the tokens (in
+SaslAuthenticate, or in bare frames after SaslHandshake v0).
 """
 
 from __future__ import annotations

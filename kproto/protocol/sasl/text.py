@@ -87,7 +87,7 @@ def decode_text(token: bytes, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Returns a peer's text for an error: truncated, with `?` for non-printable characters."""
+    """Returns received text for an error: truncated, with `?` for non-printable characters."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return "".join(each if each.isprintable() else "?" for each in shown)
 

@@ -1,4 +1,4 @@
-"""Finds an lz4 frame; converts its header checksum between the lz4 format and that of magic 0.
+"""Finds an lz4 frame; converts its header checksum between the lz4 standard and magic 0.
 
 In messages of magic 0, Kafka's checksum wrongly covers the four magic bytes of the frame too
 (KAFKA-3160). Kafka does not verify the checksum when it reads such messages. In messages of magic 1
@@ -41,7 +41,7 @@ def with_checksum_of_magic_0(frame: bytes) -> bytes:
 
 
 def with_right_checksum(frame: bytes) -> bytes:
-    """Returns the frame with its header checksum replaced by that of the lz4 specification.
+    """Returns the frame with the header checksum that the lz4 specification defines.
 
     Kafka's clients computed another checksum for messages of magic 0.
     """

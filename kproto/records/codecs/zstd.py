@@ -161,9 +161,9 @@ def _measured(
     Measures the size by decompressing the frame in small chunks. `declared` is the decompressed
     size that the frame declares, or None; `frame_most` is the largest decompressed size that the
     frame can have. If the frame declares a window above 8 MiB, decompresses it with a window of 8
-    MiB. That fails if the frame is corrupt, or refers to bytes further back than 8 MiB. After such
-    a failure, returns the smaller of `frame_most` and `limit`; if `frame_most` is more than
-    `_FAR_REFERENCE_TIMES` times the size of the frame, treats the frame as corrupt.
+    MiB. This decompression fails if the frame is corrupt, or refers to bytes further back than 8
+    MiB. After such a failure, returns the smaller of `frame_most` and `limit`; if `frame_most` is
+    more than `_FAR_REFERENCE_TIMES` times the size of the frame, treats the frame as corrupt.
 
     Raises zstandard's error, or ValueError, for a corrupt frame.
     """

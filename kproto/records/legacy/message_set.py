@@ -190,8 +190,8 @@ class LegacyBatch(RecordBatch):
 
         If `own_timestamps` is True, the messages keep their timestamps and timestamp types.
         Otherwise they get the timestamp type of the wrapper, and for log append time also its
-        timestamp. Raises ValueError if the offset of the wrapper is less than that of the last
-        message inside.
+        timestamp. Raises ValueError if the offset of the wrapper is less than the offset of the
+        last message inside.
         """
         # Inside a wrapper of magic 0 the offsets are absolute. Inside a wrapper of magic 1 they are
         # absolute if the offset of the wrapper is 0 (some librdkafka versions send such wrappers).
@@ -287,7 +287,7 @@ def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
 
 
 def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Record:
-    """Returns the message in `data[pos:end]` as a record. Its header must have been checked.
+    """Returns the message in `data[pos:end]` as a record. The caller must have checked its header.
 
     Raises ValueError if a length is wrong, or if key and value do not fill the message.
     """

@@ -86,7 +86,8 @@ def encode_message_set(
 class MessageSetBuilder:
     """Builds a message set record by record, up to `max_bytes` before compression.
 
-    `len(builder)` is the number of records, `size_in_bytes` the exact size of the uncompressed set.
+    `len(builder)` is the number of records, `size_in_bytes` is the exact size of the uncompressed
+    message set.
     """
 
     __slots__ = (

@@ -145,7 +145,7 @@ def encode_batches(
 class BatchBuilder:
     """Builds a record batch record by record, up to `max_bytes` before compression.
 
-    `len(builder)` is the number of records, `size_in_bytes` the exact size of the uncompressed
+    `len(builder)` is the number of records, `size_in_bytes` is the exact size of the uncompressed
     batch. `producer_id`, `producer_epoch`, `base_sequence`, `log_append_time`, `max_timestamp` and
     `last_offset_delta` may be set until `build`.
 
@@ -153,8 +153,9 @@ class BatchBuilder:
     is log append time; the records keep their own timestamps. Without `log_append_time` the max
     timestamp is `max_timestamp`, by default the largest timestamp of the records.
 
-    A compacted batch has gaps between its offsets (`offset_delta` of `append`). Its last offset may
-    be greater than that of its last record (`last_offset_delta`), and it may have no record.
+    A compacted batch has gaps between its offsets (`offset_delta` of `append`). The last offset of
+    a compacted batch may be greater than the offset of its last record (`last_offset_delta`), and
+    the batch may have no record.
 
     The base timestamp is `base_timestamp`, by default the timestamp of the first record. A
     `delete_horizon` (ms, KIP-534) replaces it.

@@ -1,8 +1,8 @@
 """Builds the batches (magic 2) of a producer, and encodes each record when it is appended.
 
 `GrowingBatch` keeps the encoded records, so that a batch can be built again for a retry and its
-records can be read again for an error report. It writes only what a producer sends: offsets without
-gaps and create time. `BatchBuilder` writes all features of a batch.
+records can be read again for an error report. `GrowingBatch` writes only what a producer sends:
+offsets without gaps and create time. `BatchBuilder` writes all features of a batch.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ def count_uniform(
 ) -> int:
     """Returns how many records from `pos` on certainly have the layout; at most `most`.
 
-    `index` is the offset delta of the first record; the offset deltas of the others must follow it.
-    `known` is the number of known varints of offset deltas. The timestamp deltas must have as many
-    bytes as `seen`. If `is_same_time` is True, they must be equal to `seen`.
+    `index` is the offset delta of the first record; the offset deltas of the later records must
+    follow it. `known` is the number of known varints of offset deltas. The timestamp deltas must
+    have as many bytes as `seen`. If `is_same_time` is True, they must be equal to `seen`.
     """
     size = layout[0]
     offset_size = 1 if index < _TWO_BYTES else 2 if index < _THREE_BYTES else 3

@@ -37,7 +37,7 @@ class RecordBatch:
     """A view of an encoded batch in a buffer.
 
     The view does not copy bytes; it copies a bytearray or memoryview once. The header fields have
-    Kafka's names. `position` is the start of the batch in the buffer, `size_in_bytes` its length
+    Kafka's names. `position` is the start of the batch in the buffer, `size_in_bytes` is its length
     with the header. Timestamps are ms since the epoch, -1 for none. Two batches are equal if their
     bytes are equal, at any position. A copy, also a pickled one, has only the bytes of the batch,
     not the whole buffer; its `position` is 0.
@@ -379,7 +379,7 @@ def restamp(
     Also sets `partition_leader_epoch` and `log_append_time` (ms) if they are not None. Does not
     decompress the records. A new `log_append_time` needs a new checksum; the base offset and the
     leader epoch are not covered by the checksum. A new checksum would hide that the old checksum
-    was wrong, so call `check` before.
+    was wrong, so call `check` before this function.
 
     Raises EncodeError for a message of magic 0 or 1, for an argument that is not a batch, and for a
     number that is out of range.

@@ -118,7 +118,7 @@ class Layouts:
 
         Stores nothing if that layout is stored already, if the record is too long, or if its
         timestamp delta is too large. Returns the function that finds the layouts of records whose
-        encoded deltas have the same sizes as those of this record (see `of_sizes`).
+        encoded deltas have the same sizes as the encoded deltas of this record (see `of_sizes`).
         """
         length, after_length = read_varint(data, pos)
         end = after_length + (length >> 1)
@@ -195,9 +195,9 @@ def same_sizes(index: int) -> int:
 
     The result is at least 1.
 
-    Deltas below 64 have one byte, deltas from 64 on two bytes, deltas from 8,192 on three bytes.
-    Deltas of two and of three bytes are counted together: a layout for two bytes matches no delta
-    of three bytes, and the reader then learns another layout.
+    Deltas below 64 have one byte, deltas from 64 to 8,191 have two bytes, higher deltas have three
+    bytes. Deltas of two and of three bytes are counted together: a layout for two bytes matches no
+    delta of three bytes, and the reader then learns another layout.
     """
     return max((_ONE_BYTE if index < _ONE_BYTE else _MAX_TABLE) - index, 1)
 

@@ -41,7 +41,7 @@ _MOST_OFFSETS: Final = 0x200_0000
 
 
 class UnreadableRecordsReader:
-    """Decodes the records of a batch, some at a time, and raises an error for each unreadable one.
+    """Decodes the records of a batch, some at a time; raises an error for each unreadable record.
 
     Skips a record, readable or not, if `is_wanted` returns False for its offset. Skips an error
     that stands for several records only if none of their offsets is wanted. Raises
@@ -129,9 +129,9 @@ def split_batch(
     offset, or if its offset leaves too few offsets of the batch for the later records. In the last
     two cases its error has the offset after the previous one.
 
-    If neither the lengths of the records nor those of their fields fill the batch, the bounds of
-    the records are unknown. Then one error stands for the first unreadable record and all later
-    records.
+    If neither the lengths of the records nor the lengths of their fields fill the batch, the bounds
+    of the records are unknown. In this case, one error stands for the first unreadable record and
+    all later records.
 
     One error stands for the whole batch if it cannot be decompressed, if its header counts more
     records than offsets, or if it is a message set (magic 0 or 1) with an unreadable record. As in
