@@ -31,7 +31,7 @@ _OLDEST: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def write_package(target: Path) -> int:
-    """Writes the zip, replaces an existing one, and returns the number of files in it.
+    """Writes the zip, replaces an existing zip, and returns the number of files in it.
 
     Raises:
         OSError: the zip cannot be written. An existing zip is then not changed.

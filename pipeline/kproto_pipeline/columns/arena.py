@@ -69,7 +69,7 @@ class Arena:
     def restart(self) -> None:
         """Empties the arena, and gives it another buffer.
 
-        The other buffer is a spare one to which no view refers, or a new one.
+        The other buffer is a spare buffer to which no view refers, or a new buffer.
         """
         self.close()
         self.used = 0

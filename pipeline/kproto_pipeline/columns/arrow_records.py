@@ -105,7 +105,7 @@ def record_array(
 
 
 def corrupt_array(columns: RecordColumns) -> pa.Array:
-    """Returns the stored bytes of each unreadable record, null for the others."""
+    """Returns the stored bytes of each unreadable record, null for each readable record."""
     if columns.unreadable is None:
         return pa.nulls(len(columns), pa.binary())
     raw = [None if error is None else error.raw for error in columns.unreadable]

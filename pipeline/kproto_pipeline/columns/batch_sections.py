@@ -66,7 +66,7 @@ class BatchSection:
     def timestamp(self) -> int:
         """Returns the timestamp of the batch in ms: its log append time or its base timestamp.
 
-        It is the log append time if `log_append_time` is True.
+        The result is the log append time if `log_append_time` is True.
         """
         return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
 
@@ -183,7 +183,7 @@ def _groups(
 def _in_one_buffer(sections: Sequence[BatchSection]) -> BatchGroup:
     """Returns the sections as a group over one buffer.
 
-    If the sections have different buffers, copies their records to a new one.
+    If the sections have different buffers, copies their records to a new buffer.
     """
     buffer = sections[0].data
     if all(section.data is buffer for section in sections):
@@ -292,7 +292,7 @@ def _decompress(
 def readable_records(
     batch: RecordBatch, start: int, end: int | None, limit: int
 ) -> list[Record | UnreadableRecordError]:
-    """Returns the requested records of a batch, with an error for each unreadable one."""
+    """Returns the requested records of a batch, with an error for each unreadable record."""
 
     def is_requested(record: Record | UnreadableRecordError) -> bool:
         if isinstance(record, UnreadableRecordError):

@@ -283,7 +283,7 @@ def header_ranges(
     """Returns the byte ranges of the keys, and of the values, of all headers, record by record.
 
     The reader is at the first header of each record. `counts` has the number of headers of each
-    record, `ends` the end of each record.
+    record, `ends` has the end of each record.
 
     Step i reads header i of every record with more than i headers. When few records are left, for
     example because one record has very many headers, each of them is read separately to its end.

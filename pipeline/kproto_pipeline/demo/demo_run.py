@@ -1,7 +1,7 @@
 """Runs the demo: publishes flights, runs the job, and prints counts, a table and a chart.
 
-Stops the broker and Spark, and deletes the topic, even after an error. Needs the packages that
-`command` checks first.
+Stops the broker and Spark, and deletes the topic, even after an error. Needs the packages for which
+`command.check_installed` looks.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ _REDRAW_SECONDS: Final = 0.1
 class StageProgress:
     """Shows the progress of one stage during a `with` block.
 
-    `total` is the expected number of units, and `unit` their name. After the block, `seconds` is
-    the duration of the stage.
+    `total` is the expected number of units, and `unit` is the name of a unit. After the block,
+    `seconds` is the duration of the stage.
     """
 
     name: str

@@ -312,7 +312,7 @@ class IncrementWriter:
         return self._increments_within_window((last.timestamps[0], 2**63))
 
     def _earlier_events(self, numbers: Iterable[int]) -> DataFrame | None:
-        """Returns the valid events in which to search for duplicates; None if there are none.
+        """Returns the valid events in which to search for duplicates; None if no events qualify.
 
         An output of files has a folder for each increment. This method reads the increments
         `numbers`, and returns None if `numbers` is empty.
@@ -339,7 +339,7 @@ class IncrementWriter:
         """Returns the valid events of a table; None if the table does not exist yet.
 
         An error of the reader means that the table does not exist. If the last increment wrote
-        rows, the table must exist: then the error is raised.
+        rows, the table must exist, so the error is raised.
         """
         try:
             counted = reader.load(self._settings.output.path)

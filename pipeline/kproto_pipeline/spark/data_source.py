@@ -65,7 +65,7 @@ def register(spark: SparkSession) -> None:
 class KprotoDataSource(DataSource):
     """Kafka topics as a Spark data source; `option_table` lists its options.
 
-    The columns are those of Spark's JVM connector; `headers` is one of them only with
+    The columns are those of Spark's JVM connector; the column `headers` exists only with
     `includeHeaders`. With `cloudEvents` the columns are those of `EVENT_SCHEMA`. With `mode`
     PERMISSIVE there is one more column, for the bytes of unreadable records. `spark.read.schema(…)`
     may select columns in any order; columns that it leaves out are not decoded.

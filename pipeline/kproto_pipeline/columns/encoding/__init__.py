@@ -1,8 +1,8 @@
 """Encodes Arrow columns as records.
 
 `record_sections` encodes the rows of one partition as batches, by column. `records_of_events` first
-converts the columns of CloudEvents to those of records. `partition_hashes` hashes keys like Kafka's
-Java client. Imports neither Spark nor a client.
+converts the columns of CloudEvents to columns of records. `partition_hashes` hashes keys like
+Kafka's Java client. Imports neither Spark nor a client.
 """
 
 from .events import UnwritableEventError, records_of_events

@@ -1,7 +1,7 @@
 """Translates regular expressions of java.util.regex to Python's `re`.
 
 Spark's Kafka connector searches topic names with `java.util.regex`. Python's `re` reads many
-expressions otherwise, such as `[a-z&&[^x]]`, `\\h` or `$`. `python_regex` returns an expression
+expressions differently, such as `[a-z&&[^x]]`, `\\h` or `$`. `python_regex` returns an expression
 with the same meaning for ASCII texts, which topic names are. It refuses constructs whose meaning it
 cannot keep, and everything that Java refuses.
 

@@ -10,7 +10,7 @@ __all__ = ["JavaRegexError", "Token", "split_tokens"]
 class JavaRegexError(ValueError):
     """An expression that Java refuses, or with a construct that cannot be translated.
 
-    `construct` is the text of the construct, `index` its position in the expression.
+    `construct` is the text of the construct, `index` is its position in the expression.
     """
 
     def __init__(self, construct: str, index: int, reason: str) -> None:

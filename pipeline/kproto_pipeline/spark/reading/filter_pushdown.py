@@ -38,7 +38,7 @@ class FilterPushdownReader(KprotoReader):
     """A batch reader that reduces its offset ranges by the pushed filters."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Stores the filters that reduce ranges; returns all filters, so that Spark applies all."""
+        """Stores the filters that reduce ranges; returns all, because Spark must apply all."""
         self.range_filter = range_filter_of(
             predicate for each in filters if (predicate := _predicate(each)) is not None
         )

@@ -51,7 +51,7 @@ class EncodingThread(Generic[T]):
             raise self._error
 
     def close(self) -> None:
-        """Drops queued items, and waits for the current one; does nothing after `finish`."""
+        """Drops queued items, and waits for the current item; does nothing after `finish`."""
         if self._thread.is_alive():
             self._error = self._error or _ClosedError()
             self._join()

@@ -128,8 +128,8 @@ def available_now_ends(
 
     A partition in `until` ends at its offset in `until`, or at its latest offset if the log is
     shorter now, but not before the stream's offset in `starts`. There is one exception: if the log
-    ended before the stream's offset when the run started, and still does, the partition ends
-    before the stream's offset, so that the micro-batch reports the loss.
+    ended before the stream's offset when the run started, and now also ends before that offset, the
+    partition ends before the stream's offset, so that the micro-batch reports the loss.
 
     A partition of a recreated topic ends at its latest offset. A partition that appeared after the
     run started ends at its offset in `starts`; if `starts` lacks the partition, it is left out. A
