@@ -2,9 +2,9 @@
 
 The rules are those of Kafka's controller in KRaft mode. The leader stays while it is alive and in
 sync. Otherwise the new leader is the first replica of the assignment that is alive and in sync. The
-leader epoch rises when the leader changes, and also when a partition loses its leader or gets one
-again. It stays the same if only the ISR changes, as in Kafka since metadata version 3.6
-(KAFKA-15021).
+leader epoch rises when the leader changes, and also when a partition loses its leader or gets a
+leader again. If only the ISR changes, the leader epoch stays the same, as in Kafka since metadata
+version 3.6 (KAFKA-15021).
 
 This module omits eligible leader replicas (KIP-966), automatic unclean elections, and the election
 of preferred leaders, which Kafka repeats every five minutes.
@@ -42,8 +42,8 @@ def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderA
 def after_broker_stop(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
     """Returns the state after `node` has stopped; `alive` does not contain it any more.
 
-    The last node of an ISR stays in the ISR, so that only it can become the leader again, and no
-    records are lost.
+    The last node of an ISR stays in the ISR, so that only this node can become the leader again,
+    and no records are lost.
     """
     if node not in current.in_sync:
         return current
@@ -70,7 +70,7 @@ def after_broker_start(current: LeaderAndIsr, node: int, alive: Container[int]) 
 def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
     """Returns the state with `node` as the leader.
 
-    Raises INVALID_REQUEST if `node` has no replica, and ELIGIBLE_LEADERS_NOT_AVAILABLE if it is
+    Raises INVALID_REQUEST if `node` has no replica, and ELIGIBLE_LEADERS_NOT_AVAILABLE if `node` is
     stopped or not in sync.
     """
     if node not in current.replicas:
@@ -88,11 +88,11 @@ def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> Lea
 
 
 def alternate_racks(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:
-    """Returns the nodes, one of each rack in turn: most adjacent nodes are in different racks.
+    """Returns the nodes, one of each rack in turn, so that most neighbors are in different racks.
 
-    `racks` has the rack of each node. The replicas of a partition are adjacent nodes. If all racks
-    have the same size, and there are at least as many racks as replicas, the replicas are in
-    different racks: the failure of one rack stops at most one replica of a partition (KIP-36).
+    `racks` has the rack of each node. The replicas of a partition are neighbors in the result. If
+    all racks have the same size, and there are at least as many racks as replicas, the replicas are
+    in different racks: the failure of one rack stops at most one replica of a partition (KIP-36).
     """
     by_rack: dict[str | None, list[int]] = {}
     for node, rack in zip(nodes, racks, strict=True):

@@ -46,7 +46,7 @@ class Listener:
 
     If `tls` is set, the listener uses TLS. If `mechanisms` is not empty, clients must authenticate
     by one of these SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Responses to
-    clients of the listener contain the addresses that the nodes advertise for it.
+    clients of the listener contain the addresses that the nodes advertise for this listener.
     """
 
     #: The listener name: one of Kafka's four security protocols, or a name of your own.

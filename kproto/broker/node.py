@@ -38,8 +38,8 @@ _VALIDATORS: Final = 32
 class _BoundListener:
     """Holds a listener, its advertised endpoint, and its bound or configured port.
 
-    `acceptor` is set while the node listens on it, else None. `reserved_socket` is set while the
-    node is stopped and keeps the port reserved, else None.
+    `acceptor` is set while the node listens on the port, else None. `reserved_socket` is set while
+    the node is stopped and keeps the port reserved, else None.
     """
 
     listener: Listener
@@ -57,7 +57,7 @@ class _BoundListener:
 class Node:
     """Serves `apis` to clients, as a node of `cluster`.
 
-    `controls` has the functions of a test that refuse, delay or cut off requests.
+    `controls` has the control functions of a test, which refuse, delay or cut off requests.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Node:
 
         Raises BrokerConnectionError if an address is not available, and ConfigurationError if a
         certificate cannot be read; then no listener listens. Also raises ConfigurationError if the
-        node listens already; then the listeners continue.
+        node listens already; then the listeners stay open.
         """
         if self._first_listener.acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.listens_at} already")
@@ -265,7 +265,7 @@ class Node:
         self._end_validators()
 
     def _stop(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
-        """Stops listening at once; returns the tasks of connections that are being set up."""
+        """Stops listening at once; returns the tasks that set up connections."""
         self._keeps_ports = keep_ports
         arriving: set[asyncio.Task[None]] = set()
         for bound_listener in self._bound_listeners.values():

@@ -1,7 +1,7 @@
 """Defines an API of the broker: its request class, its versions, and its handler.
 
 A handler returns a response, None for no response, or a `DelayedResponse`, which corresponds to a
-delayed operation in Kafka's purgatory. It raises `CloseConnection` to close the connection.
+delayed operation in Kafka's purgatory. A handler raises `CloseConnection` to close the connection.
 `session` calls the handlers and waits for delayed responses. `handlers.KAFKA_APIS` has Kafka's
 APIs.
 """
@@ -40,10 +40,10 @@ class DelayedResponse:
     """Describes a response that is not complete yet.
 
     `deadline` is in seconds of the monotonic clock (`Context.deadline`). `try_complete` is called
-    with False when an object in `watched` changes, and with True at the deadline. It returns the
-    response, the same `DelayedResponse` to keep waiting, or a new `DelayedResponse`. At the
-    deadline it must not return the same `DelayedResponse`. It is not called after the connection
-    has ended.
+    with False when an object in `watched` changes, and with True at the deadline. `try_complete`
+    returns the response, the same `DelayedResponse` to keep waiting, or a new `DelayedResponse`. At
+    the deadline, `try_complete` must not return the same `DelayedResponse`. After the end of the
+    connection, `try_complete` is not called.
     """
 
     deadline: float
@@ -83,7 +83,7 @@ def handles(
 ) -> Callable[[Callable[[Context, Q, int], Decision]], Api]:
     """Returns a decorator that replaces a handler function by an `Api` with this function.
 
-    `request` is the class of the requests. `versions` and `fallback` are those of `Api`.
+    `request` is the class of the requests. For `versions` and `fallback`, see `Api`.
     """
 
     def make(handle: Callable[[Context, Q, int], Decision]) -> Api:
@@ -93,7 +93,7 @@ def handles(
 
 
 def by_key(apis: Iterable[Api]) -> dict[int, Api]:
-    """Returns the APIs by API key; of two APIs with the same key, the later one."""
+    """Returns the APIs by API key; a later API replaces an earlier API with the same key."""
     return {api.request.API_KEY: api for api in apis}
 
 

@@ -45,8 +45,8 @@ def check_release(release: Release | None) -> None:
 def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[int, range]:
     """Returns the versions that brokers of a release support, by API key.
 
-    If `release` is a mapping, returns it unchanged. With `unstable`, versions that are unstable in
-    the release are included.
+    If `release` is a mapping, returns it unchanged. If `unstable` is set, also returns versions
+    that are unstable in the release.
     """
     if not isinstance(release, str):
         return release
@@ -71,7 +71,7 @@ def is_before(release: Release | None, first: str) -> bool:
 def advertised_versions(
     release: Release | None, implemented: Mapping[int, range]
 ) -> dict[int, range]:
-    """Returns the versions that ApiVersions lists; the broker supports those in `implemented`.
+    """Returns the versions that ApiVersions lists; `implemented` has the supported versions.
 
     If `release` is a str, Produce is listed from v0 on. Kafka 4.0 and later list v0 to v2, although
     they do not support these versions, because librdkafka would otherwise send batches without

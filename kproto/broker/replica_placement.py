@@ -28,8 +28,8 @@ def place_replicas(
 ) -> list[Replicas]:
     """Returns the replicas of each partition of a new topic.
 
-    `assignments` is a manual assignment: node ids by partition. If it is empty, the live `nodes`
-    lead the partitions in turn, and the next nodes in the list are followers. As in Kafka,
+    `assignments` is a manual assignment: node ids by partition. If `assignments` is empty, the live
+    `nodes` lead the partitions in turn, and the next nodes in the list are followers. As in Kafka,
     `stopped` nodes are used if there are too few live nodes. If `num_partitions` is -1, `default`
     applies. If `replication_factor` is -1, `default_replication_factor` applies. `most` is the
     maximum partition count.
@@ -87,8 +87,8 @@ def _assigned(assignments: Mapping[int, Iterable[int]], nodes: Sequence[int]) ->
     """Returns the replicas of each partition in a manual assignment, sorted by partition.
 
     Raises INVALID_REPLICA_ASSIGNMENT if the partition indexes are not 0, 1, 2 and so on, or if the
-    partitions have different numbers of replicas. Also raises it if a partition has no replica, the
-    same node twice, or a node that does not exist.
+    partitions have different numbers of replicas. Also raises this error if a partition has no
+    replica, two replicas on the same node, or a replica on an unknown node.
     """
     if sorted(assignments) != list(range(len(assignments))):
         raise api_error(

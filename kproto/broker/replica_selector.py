@@ -1,4 +1,4 @@
-"""Selects the replica that a consumer should fetch from, as Kafka's replica selectors (KIP-392)."""
+"""Selects the replica from which a consumer fetches, as Kafka's replica selectors do (KIP-392)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Authenticates one connection of a listener with SASL, before its requests reach the handlers.
 
 Handles SaslHandshake, SaslAuthenticate and tokens without a header, as Kafka's
-SaslServerAuthenticator; `SaslSession` decides on them. If the evaluation of a token may be slow, it
-runs in a thread, so that it does not delay other connections. `session` reads and sends the bytes.
+SaslServerAuthenticator does. `SaslSession` decides whether the client is authenticated. If the
+evaluation of a token may be slow, the evaluation runs in a thread, so that other connections are
+not delayed. `session` reads and sends the bytes.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class SaslAuthenticator:
 
     `closing` is the reason to close the connection after the response; None to keep it open.
     `validators` is the executor that runs the user's function to validate bearer tokens; None is
-    the event loop's default executor. The function may block, and would delay clients of other
-    mechanisms in the default executor.
+    the event loop's default executor. If the function blocks in the default executor, it delays
+    clients of other mechanisms.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class SaslAuthenticator:
 
     @property
     def identity(self) -> Identity | None:
-        """Returns the identity of the client; None before it is authenticated."""
+        """Returns the identity of the client; None before the client is authenticated."""
         return self._authentication.identity
 
     @property
@@ -108,7 +109,7 @@ class SaslAuthenticator:
     def on_response(self, request: ReceivedRequest, response: Response | None) -> None:
         """Updates the state after a handler's response.
 
-        After a successful ApiVersions, a second one is not allowed before SaslHandshake.
+        After a successful ApiVersions, another ApiVersions is not allowed before SaslHandshake.
         """
         if request.api_key == ApiVersionsRequest.API_KEY and (
             isinstance(response, ApiVersionsResponse) and not response.error_code

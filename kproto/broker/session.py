@@ -294,7 +294,7 @@ class Session(asyncio.BufferedProtocol):
     def _topic_lookup(self) -> TopicLookup:
         """Returns the look-ups that control functions need to test a request.
 
-        They find the name of a topic id, and the partitions of a fetch session.
+        The look-ups find the name of a topic id, and the partitions of a fetch session.
         """
         context = self._context
         return TopicLookup(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
@@ -323,7 +323,7 @@ class Session(asyncio.BufferedProtocol):
     ) -> Response | None:
         """Handles a request of which a control function refuses a part; returns the response.
 
-        The response has the error of `refuse` for each refused part. It is None if no response is
+        The response has the error of `refuse` for each refused part. Returns None if no response is
         sent. If `is_refused_by_handler` returns True, the handler gets the whole request. Otherwise
         it gets only the partitions, topics or groups that are not refused.
         """
@@ -455,7 +455,7 @@ class Session(asyncio.BufferedProtocol):
     def _close(self, reason: str) -> None:
         """Closes the connection after the collected responses are sent.
 
-        If the client does not read them, aborts the connection after the idle timeout.
+        If the client does not read the responses, aborts the connection after the idle timeout.
         """
         logger.info("%s closed: %s", self.peer, log_safe(reason))
         self._flush()

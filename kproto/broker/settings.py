@@ -338,7 +338,7 @@ class BrokerSettings:
     def rebalance_protocols(self) -> tuple[str, ...]:
         """Returns the enabled group protocols.
 
-        These are the configured protocols, or else the protocols that `release` enables by default.
+        If no protocols are configured, returns the protocols that `release` enables by default.
         """
         return rebalance_protocols(self.group_coordinator_rebalance_protocols, self.release)
 
@@ -351,8 +351,8 @@ class BrokerSettings:
     def transaction_version_level(self) -> int:
         """Returns the finalized level of transaction.version.
 
-        This is `transaction_version` if it is set, otherwise the level of Kafka's `release`. 0
-        means that the feature is not finalized.
+        Returns `transaction_version` if it is set, otherwise the level of Kafka's `release`. Level
+        0 means that the feature is not finalized.
         """
         if self.transaction_version is not None:
             return self.transaction_version
@@ -360,5 +360,5 @@ class BrokerSettings:
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:
-        """Returns `listeners`, or a plaintext listener at `host` and `port` if that is empty."""
+        """Returns `listeners`; if there are none, a plaintext listener at `host` and `port`."""
         return self.listeners or (self._plain_listener(),)

@@ -35,9 +35,9 @@ def apply_quotas(
 ) -> tuple[Response | None, int]:
     """Records the usage of a request; returns the response to send and the throttle time in ms.
 
-    The throttle time is at least `least_ms`. `handled_s` is how many seconds the handler ran, for
-    request_percentage. A throttled Fetch response has no records, and does not count for
-    consumer_byte_rate. For a Produce without a response, only its bytes count.
+    The throttle time is at least `least_ms`. `handled_s` is the time in seconds for which the
+    handler ran, for request_percentage. A throttled Fetch response has no records, and does not
+    count for consumer_byte_rate. For a Produce without a response, only its bytes count.
     """
     quota_manager, now_ms = _quota_manager(context), context.clock.now_ms()
     user_and_client = context.principal.name, context.client_id or ""
@@ -107,8 +107,8 @@ def limit_fetch_bytes(context: Context, most: int) -> int:
 def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota:
     """Returns the quota controller_mutation_rate that applies to the client (KIP-599).
 
-    With `strict`, mutations are refused while the quota is exceeded. Without `strict`, they are
-    accepted, and the client is throttled.
+    If `strict` is True, mutations are refused while the quota is exceeded. If `strict` is False,
+    mutations are accepted, and the client is throttled.
     """
     return context.cluster.quota_manager.mutation_quota(
         context.principal.name, context.client_id or "", context.clock.now_ms(), strict=strict

@@ -118,8 +118,8 @@ class TopicConfig:
     retention_ms                 maximum age of a batch; negative for no limit
     retention_check_interval_ms  how long the log keeps a batch that was too old when appended
     producer_id_expiration_ms    how long the state of an idle producer is kept
-    compression                  the codec of stored batches; None for the producer's
-    compression_level            the level of that codec; None for its default
+    compression                  the codec of stored batches; None to keep the producer's codec
+    compression_level            the compression level; None for the default of the codec
 
     A topic that is only compacted has no retention limits.
     """

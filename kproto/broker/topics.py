@@ -80,7 +80,7 @@ class Topic:
         """Checks that the node leads a partition, for requests that only the leader handles.
 
         `leader_epoch` is the current leader epoch in the request, negative if the client has none
-        (KIP-320). It is checked only if the node has a replica. Raises UNKNOWN_LEADER_EPOCH,
+        (KIP-320). The epoch is checked only if the node has a replica. Raises UNKNOWN_LEADER_EPOCH,
         FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER, or the error of `partition`.
         """
         leader_and_isr = self.partition(index).leader_and_isr
@@ -177,9 +177,9 @@ class Topics:
     def check_new_name(self, name: str) -> None:
         """Checks the name of a topic to create.
 
-        Raises INVALID_TOPIC_EXCEPTION for an invalid name and for one that differs from an existing
-        name only in dots and underscores; TOPIC_ALREADY_EXISTS; and INVALID_REQUEST for the
-        controllers' log.
+        Raises INVALID_TOPIC_EXCEPTION for an invalid name, and for a name that differs from an
+        existing name only in dots and underscores. Raises TOPIC_ALREADY_EXISTS for an existing
+        name, and INVALID_REQUEST for the name of the controllers' log.
         """
         check_topic_name(name)
         if name == METADATA_LOG:

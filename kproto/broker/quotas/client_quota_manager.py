@@ -25,8 +25,8 @@ _Key = tuple[str, str, str]
 class ClientQuotaManager:
     """Measures the usage of a node's users and clients over `samples` windows of `window_ms`.
 
-    Times are in ms of the wall clock. Throttle times are in ms, at most `most_ms`, and 0 if no
-    quota applies or the quota is not exceeded.
+    Times are in ms of the wall clock. Throttle times are in ms and at most `most_ms`. A throttle
+    time is 0 if no quota applies, or if the quota is not exceeded.
     """
 
     def __init__(self, table: QuotaTable, samples: int, window_ms: int, most_ms: int) -> None:
@@ -72,7 +72,7 @@ class ClientQuotaManager:
     def mutation_quota(
         self, user: str, client_id: str, now_ms: int, *, strict: bool
     ) -> ControllerMutationQuota:
-        """Returns the controller_mutation_rate of one request (KIP-599).
+        """Returns the quota controller_mutation_rate for one request (KIP-599).
 
         For `strict`, see `ControllerMutationQuota`.
         """

@@ -46,7 +46,7 @@ _FRACTION: Final = 1e-6
 
 
 class AppliedQuota(NamedTuple):
-    """Holds a quota value, and the user and client whose usage is measured together.
+    """Holds a quota value, with the user and client id whose usage counts against the quota.
 
     `user` or `client_id` is empty if the entity of the quota does not have that type.
     """
@@ -59,8 +59,8 @@ class AppliedQuota(NamedTuple):
 class EntityFilter(NamedTuple):
     """Matches entities that have all entity types of `exact` and `any_name`.
 
-    `exact` has the name that must be equal, by entity type; None stands for the default entity. For
-    an entity type in `any_name`, any name and the default match. With `strict`, an entity with
+    `exact` maps an entity type to the name that the entity must have; None is the default entity.
+    For an entity type in `any_name`, any name and the default match. With `strict`, an entity with
     further types does not match.
     """
 
@@ -107,13 +107,11 @@ class QuotaTable:
     def limit(self, key: str, user: str, client_id: str) -> AppliedQuota | None:
         """Returns the quota that applies to a user and client; None if none applies.
 
-        The quota is that of the first of these entities that has one:
+        The entities are searched column by column, as in Kafka; the first quota found applies:
 
             user, client-id             default user, client-id             client-id
             user, default client-id     default user, default client-id     default client-id
             user                        default user
-
-        column by column, as in Kafka.
         """
         for entity, by_user, by_client in _precedence(user, client_id):
             value = self._values.get(entity, {}).get(key)

@@ -1,7 +1,7 @@
 """Measures rates over a sliding window of samples, and implements token buckets.
 
-Rates and token buckets compute as Kafka's (quota.window.num, quota.window.size.seconds; KIP-599 for
-the bucket). Times are parameters, in ms of the wall clock.
+The computations are Kafka's: see quota.window.num and quota.window.size.seconds for rates, KIP-599
+for token buckets. Times are parameters, in ms of the wall clock.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class WindowedRate:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """Returns the throttle time in ms; 0 if the rate does not exceed `limit`.
 
-        It is the time by which `span_ms` would have to be longer for the rate to equal `limit`.
+        If `span_ms` were longer by the throttle time, the rate would equal `limit`.
         """
         excess = self.rate(now_ms) - limit
         return round(excess / limit * self.span_ms(now_ms)) if excess > 0 else 0
@@ -86,7 +86,7 @@ class TokenBucket:
         self._updated_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """Returns the number of tokens; negative if more were taken than there were."""
+        """Returns the number of tokens; negative if more tokens were taken than the bucket had."""
         burst = self._burst_s * limit
         if self._tokens is None:
             self._tokens = burst

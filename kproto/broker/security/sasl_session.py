@@ -225,12 +225,13 @@ class SaslSession:
         self._reauthenticated_at: float | None = None
 
     def check_request(self, api_key: int, now: float) -> str | None:
-        """Returns the reason for which a request must close the connection; None if it is allowed.
+        """Returns why a request must close the connection; None if the request is allowed.
 
         In the state OPEN the client is authenticated. The session may have a lifetime (KIP-368):
         - With a lifetime, a SaslHandshake starts a re-authentication, at most once a second.
-        - After the end of the lifetime, any other request must close the connection. So must a
-          SaslHandshake less than a second after the previous re-authentication began.
+        - After the end of the lifetime, any other request must close the connection. A
+          SaslHandshake must close it, too, if the previous re-authentication began less than a
+          second ago.
         - All other requests are allowed. A SaslHandshake that starts no re-authentication gets
           ILLEGAL_SASL_STATE from its handler.
 
@@ -265,7 +266,7 @@ class SaslSession:
             self.phase = SaslState.HANDSHAKE
 
     def select_mechanism(self, mechanism: str, version: int, now_ms: int) -> bool:
-        """Selects the mechanism that a SaslHandshake of that `version` names.
+        """Selects the mechanism that a SaslHandshake names; `version` is its version.
 
         Returns False if the listener does not have the mechanism; then the caller must close the
         connection. There is one exception: if a re-authentication names another mechanism of the
@@ -302,7 +303,8 @@ class SaslSession:
     ) -> SaslResult:
         """Evaluates a token of the client, and returns the response.
 
-        Calls `now` and `now_ms` after the token was evaluated, because that may take long.
+        Calls `now` and `now_ms` after the evaluation of the token, because the evaluation may be
+        slow.
         """
         assert self._exchange is not None
         try:
@@ -353,7 +355,7 @@ class SaslSession:
     def _client_message(self, error: AuthenticationError, token: bytes) -> str:
         """Returns the error message for the client, which does not reveal whether the user exists.
 
-        It is Kafka's message. Only a client with the right password learns that its authorization
+        The message is Kafka's. Only a client with the right password learns that its authorization
         id is wrong.
         """
         if self._mechanism == "PLAIN":

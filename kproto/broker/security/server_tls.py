@@ -27,7 +27,7 @@ _VERIFY: Final = {
 class ServerTls:
     """Configures TLS of a listener. Certificates and keys are inline PEM, or paths of PEM files.
 
-    Files are read when the broker starts. Raises ConfigurationError for contradictory settings.
+    The broker reads the files when it starts. Raises ConfigurationError for contradictory settings.
     """
 
     #: The broker's certificate, with its intermediate certificates.

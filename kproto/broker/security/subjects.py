@@ -82,7 +82,7 @@ def _text(subject: _DerValue) -> str:
 def _attributes(relative_name: _DerValue) -> Iterator[str]:
     """Yields `NAME=value` for each attribute of a relative distinguished name.
 
-    Usually there is one. Raises ValueError for invalid DER.
+    Usually there is one attribute. Raises ValueError for invalid DER.
     """
     if relative_name.tag != _SET:
         raise ValueError

@@ -81,7 +81,7 @@ class DelegationTokens:
         max_lifetime_ms: int,
         now_ms: int,
     ) -> DelegationToken:
-        """Creates and returns a token; for `max_lifetime_ms` of 0 or less the maximum applies.
+        """Creates and returns a token; if `max_lifetime_ms` is 0 or less, the maximum applies.
 
         Raises DELEGATION_TOKEN_AUTH_DISABLED if delegation tokens are disabled.
         """
@@ -115,11 +115,12 @@ class DelegationTokens:
         return self._end(token, now_ms + period)
 
     def expire(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Sets the expiry time of a token to `period_ms` from now; if negative, deletes the token.
+        """Sets the expiry time of a token to `period_ms` from now, or deletes the token.
 
-        `mac` is the token's HMAC. Returns the new expiry time, which is at most `max_ms` of the
-        token, or `period_ms` for a deleted token, as Kafka's controller does. Raises
-        DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH and _AUTH_DISABLED.
+        `mac` is the token's HMAC. Returns the new expiry time, which is at most the token's
+        `max_ms`. If `period_ms` is negative, deletes the token and returns `period_ms`, as Kafka's
+        controller does. Raises DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH and
+        _AUTH_DISABLED.
         """
         token = self._changeable(mac, principal, now_ms)
         if period_ms < 0:
@@ -137,7 +138,7 @@ class DelegationTokens:
         yield from self._tokens.values()
 
     def valid_token(self, token_id: str, now_ms: int) -> DelegationToken | None:
-        """Returns a token that is valid for authentication; None if it is unknown or expired."""
+        """Returns a token that is valid for authentication; None if there is no valid token."""
         token = self._tokens.get(token_id)
         return token if token is not None and token.expires_ms > now_ms else None
 
@@ -204,7 +205,7 @@ def check_token_request(
 ) -> None:
     """Raises DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for a client that may not use this API (KIP-48).
 
-    This is a client that authenticated by a delegation token, or that did not authenticate.
+    Such a client authenticated by a delegation token, or did not authenticate.
     """
     if (
         token_authenticated

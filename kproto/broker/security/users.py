@@ -37,7 +37,7 @@ SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = {
 def check_users(users: Mapping[str, str]) -> None:
     """Raises ConfigurationError for a name or password that is empty or that SASL cannot transfer.
 
-    Also raises it if `users` is not a mapping. The error contains no password.
+    Also raises ConfigurationError if `users` is not a mapping. The error contains no password.
     """
     if not isinstance(users, Mapping):
         raise ConfigurationError(

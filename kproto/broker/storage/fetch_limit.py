@@ -12,12 +12,13 @@ __all__ = ["FetchLimit", "diverging_epoch"]
 class FetchLimit:
     """Limits the records of one response, over all of its partitions.
 
-    `remaining` is how many bytes of records may still be read. With `at_least_one`, the first batch
-    of the response is read even if it is larger (KIP-74).
+    `remaining` is the number of bytes of records that may still be read. If `at_least_one` is set,
+    the first batch of the response is read even if the batch is larger (KIP-74).
 
-    `readable` is how many bytes Kafka would return. Kafka cuts the last batch of a partition at the
-    limit; this broker omits that batch, so its response may be shorter. The handler compares
-    `min_bytes` of the request with `readable`, so that it waits no longer than Kafka.
+    `readable` is the number of bytes that Kafka would return. Kafka cuts the last batch of a
+    partition at the limit; this broker omits that batch, so its response may be shorter. The
+    handler compares `min_bytes` of the request with `readable`, so that it waits no longer than
+    Kafka.
     """
 
     def __init__(self, max_bytes: int, *, at_least_one: bool) -> None:

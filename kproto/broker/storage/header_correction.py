@@ -1,6 +1,7 @@
 """Corrects the header of a produced batch, as Kafka's LogValidator does before the append.
 
-Each function returns a new batch with a new checksum, so verify the old checksum before.
+Each function returns a batch with a new checksum. Callers verify the old checksum before they call
+the function.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _USED_ATTRIBUTES: Final = 0x7F
 
 
 def has_valid_checksum(batch: RecordBatch) -> bool:
-    """Returns whether the checksum of a batch of magic 2 is right; checks no other field."""
+    """Returns True if the checksum of a batch of magic 2 is right; checks no other field."""
     return crc32c(batch.raw[batch_header.CRC_FROM :]) == batch.crc
 
 

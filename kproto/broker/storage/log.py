@@ -85,9 +85,9 @@ class RetentionBatchInfo(NamedTuple):
 class PartitionLog(Watchable, ABC):
     """Stores batches by offset, and notifies its watchers of appends.
 
-    `Partition` also notifies the watchers of each new leader epoch, and `Topics` of the deletion of
-    the topic. `start_offset` is the log start offset, `end_offset` the offset of the next record.
-    `last_append_time` is in ms, -1 before the first append.
+    `Partition` notifies the watchers when the leader epoch changes, and `Topics` notifies the
+    watchers when the topic is deleted. `start_offset` is the log start offset, `end_offset` the
+    offset of the next record. `last_append_time` is in ms; it is -1 before the first append.
     """
 
     start_offset: int
@@ -118,7 +118,7 @@ class PartitionLog(Watchable, ABC):
     ) -> int:
         """Appends `batch` and notifies the watchers; returns its base offset.
 
-        Changes only the header of the batch. With `stamp_time` the records get the timestamp
+        Changes only the header of the batch. If `stamp_time` is set, the records get the timestamp
         `now_ms` (LogAppendTime). If `notifies` is False, the caller notifies the watchers. Raises
         KAFKA_STORAGE_ERROR if the storage is full.
         """
@@ -134,7 +134,7 @@ class PartitionLog(Watchable, ABC):
     ) -> LogSlice:
         """Returns at most `max_bytes` of batches, beginning with the batch that contains `offset`.
 
-        With `at_least_one` the first batch is included even if it is larger. Batches from
+        If `at_least_one` is set, the first batch is returned even if it is larger. Batches from
         `end_offset` on are not included; None stands for the log end offset. Raises
         OFFSET_OUT_OF_RANGE if `offset` is before the log start offset or after the log end offset.
         """
@@ -159,7 +159,7 @@ class PartitionLog(Watchable, ABC):
     def offset_of_largest_time(self) -> TimestampedOffset | None:
         """Returns the first record with the largest timestamp (KIP-734); None in an empty log.
 
-        Raises as `offset_for_time` does.
+        Raises the errors of `offset_for_time`.
         """
 
     @abstractmethod

@@ -2,9 +2,9 @@
 
 The checks and errors are those of Kafka's ProduceRequest, UnifiedLog and LogValidator. As in Kafka,
 the records of a compressed batch are verified only in part. Kafka always compares the largest
-timestamp of the header with those of the records, and corrects it. This module does so only if the
-first or the largest timestamp of the header is out of bounds, or if the largest is before the
-first.
+timestamp in the header with the timestamps of the records, and corrects the header. This module
+does so only if the first or the largest timestamp in the header is out of bounds, or if the largest
+timestamp is before the first timestamp.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _NO_OFFSET: Final = -1
 
 
 class InvalidRecordsError(BrokerResponseError):
-    """A batch is refused because of single records (KIP-467).
+    """Raised if single records are the reason to refuse a batch (KIP-467).
 
-    `record_errors` has the reason of each of these records by its position in the batch.
+    `record_errors` maps the position of each such record in the batch to the reason.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class LogAppendInfo(NamedTuple):
     """Holds the result of an append: the base offset, the log append time, the log start offset.
 
     `base_offset` is -1 if nothing was appended. `log_append_time` is in ms, -1 if the records keep
-    the producer's timestamps. For a duplicate, `base_offset` is that of the stored batch, and
-    `log_append_time` is its largest timestamp.
+    the producer's timestamps. For a duplicate, `base_offset` is the base offset of the stored
+    batch, and `log_append_time` is the largest timestamp of the stored batch.
     """
 
     base_offset: int
@@ -199,7 +199,7 @@ def _up_converted(records: list[Record], compression: str) -> RecordBatch:
 def _check_records(batch: RecordBatch) -> None:
     """Raises INVALID_RECORD for records that Kafka's brokers refuse.
 
-    For data that cannot be decompressed raises UNKNOWN_SERVER_ERROR, as Kafka does. Does not check
+    Raises UNKNOWN_SERVER_ERROR for data that cannot be decompressed, as Kafka does. Does not check
     records whose codec is not installed.
     """
     try:

@@ -49,10 +49,10 @@ def fetch_offset_by_timestamp(
     """Returns the offset for a timestamp, as ListOffsets does.
 
     `end_offset` is the end of the log for the client; None stands for the log end offset. LATEST
-    returns this end, EARLIEST the log start offset. There is no remote storage: EARLIEST_LOCAL also
-    returns the log start offset, and the other timestamps of remote storage return NOT_FOUND. A
-    timestamp in ms returns the offset of the first record whose timestamp is at least `timestamp`.
-    It returns NOT_FOUND if there is no such record before the end.
+    returns this end. EARLIEST returns the log start offset. There is no remote storage:
+    EARLIEST_LOCAL also returns the log start offset, and the other timestamps of remote storage
+    return NOT_FOUND. A timestamp in ms returns the offset of the first record whose timestamp is at
+    least `timestamp`, or NOT_FOUND if no record before the end has such a timestamp.
 
     Raises CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE if the batch with the record cannot be
     decoded.

@@ -45,16 +45,17 @@ class Partition:
     def last_stable_offset(self) -> int:
         """Returns the offset up to which read_committed consumers may read (KIP-98).
 
-        That is the offset of the first record of any ongoing transaction. Without an ongoing
-        transaction it is the high watermark. As in Kafka, it is at least the log start offset.
+        The last stable offset is the lowest offset of a record of an ongoing transaction; without
+        an ongoing transaction, the high watermark. As in Kafka, the result is never below the log
+        start offset.
         """
         first = self.producer_states.first_unstable_offset
         return self.high_watermark if first is None else max(first, self.log.start_offset)
 
     def committed_batches(self) -> list[RecordBatch]:
-        """Returns the batches up to the last stable offset, without those of aborted transactions.
+        """Returns the batches up to the last stable offset, except batches of aborted transactions.
 
-        Control batches are among them.
+        Also returns control batches.
         """
         end_offset = self.last_stable_offset
         aborted = self.producer_states.aborted_transactions(self.log.start_offset, end_offset)

@@ -47,8 +47,8 @@ class BatchMetadata(NamedTuple):
 class AbortedTxn(NamedTuple):
     """Holds an aborted transaction of the log, as Kafka's transaction index does.
 
-    `first_offset` is that of the first record, `last_offset` that of the abort marker.
-    `last_stable_offset` is that of the partition after the marker was appended.
+    `first_offset` is the offset of the first record, `last_offset` the offset of the abort marker.
+    `last_stable_offset` is the last stable offset after the marker was appended.
     """
 
     producer_id: int
@@ -64,7 +64,7 @@ class ProducerState:
     `last_offset` is the base offset of the producer's last batch or marker, `last_timestamp` (ms)
     the largest timestamp in that batch, and `last_append_ms` the time of that append.
     `coordinator_epoch` is the epoch in the producer's last marker, -1 before the first marker.
-    `txn_first_offset` is the first offset of its ongoing transaction; None if no transaction is
+    `txn_first_offset` is the first offset of the ongoing transaction; None if no transaction is
     ongoing.
     """
 
@@ -86,9 +86,10 @@ class ProducerState:
 class _Verification:
     """Holds the first batch of a transaction that a producer has sent to the partition (KIP-890).
 
-    `lowest_sequence` is the lowest base sequence that the producer has sent with `epoch` until a
-    batch is appended. `starts_at_zero` is True if a producer without state must begin with sequence
-    0, which is so from transaction version 2 on. `started_ms` is the time of the first batch.
+    `lowest_sequence` is the lowest base sequence that the producer has sent with `epoch`; the first
+    append discards it. `starts_at_zero` is True if a producer without state must begin with
+    sequence 0, which is so from transaction version 2 on. `started_ms` is the time of the first
+    batch.
     """
 
     epoch: int
@@ -115,7 +116,7 @@ class ProducerStateManager:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Returns the first offset of all ongoing transactions; None if there are none."""
+        """Returns the lowest offset of the ongoing transactions; None if there are none."""
         return next(iter(self._ongoing.values()), None)
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
@@ -132,8 +133,8 @@ class ProducerStateManager:
     ) -> None:
         """Notes that a producer sent a batch that begins a transaction in the partition (KIP-890).
 
-        Until such a batch is appended, `check` refuses batches of the producer with a sequence
-        above the lowest one that it has sent: the earlier batches must be appended first.
+        Until such a batch is appended, `check` refuses a batch of the producer whose sequence is
+        above the lowest sequence that the producer has sent: batches must be appended in order.
         """
         found = self._verifications.get(producer_id)
         if found is None:
@@ -185,8 +186,8 @@ class ProducerStateManager:
     def duplicate_of(self, batch: RecordBatch) -> BatchMetadata | None:
         """Returns the metadata of the stored batch that `batch` duplicates.
 
-        Compares the last five batches of the producer; returns None if none has the same sequence
-        numbers and epoch.
+        Compares the last five batches of the producer; returns None if no batch has the same
+        sequence numbers and epoch.
         """
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
@@ -237,7 +238,7 @@ class ProducerStateManager:
             )
 
     def _expected_sequence(self, batch: RecordBatch, producer: ProducerState | None) -> int | None:
-        """Returns the base sequence that `batch` must have; None if any is accepted."""
+        """Returns the base sequence that `batch` must have; None if any sequence is accepted."""
         verification = self._verifications.get(batch.producer_id)
         if verification is not None:
             if producer is None and verification.starts_at_zero:
@@ -252,10 +253,10 @@ class ProducerStateManager:
         """Checks the epochs of a marker.
 
         Raises INVALID_PRODUCER_EPOCH if the marker's producer epoch is older than the epoch of the
-        producer. With transaction version 2, also raises it for the same epoch while a transaction
-        is ongoing. Without an ongoing transaction, a marker with the same epoch is a retry
-        (KIP-890). Raises TRANSACTION_COORDINATOR_FENCED if the marker's coordinator epoch is older
-        than that of the producer's last marker.
+        producer. With transaction version 2, also raises INVALID_PRODUCER_EPOCH for the same epoch
+        while a transaction is ongoing. Without an ongoing transaction, a marker with the same epoch
+        is a retry (KIP-890). Raises TRANSACTION_COORDINATOR_FENCED if the marker's coordinator
+        epoch is older than the coordinator epoch in the producer's last marker.
         """
         producer = self._producers.get(marker.producer_id)
         if producer is None:
@@ -284,7 +285,7 @@ class ProducerStateManager:
         """Updates the state after the log was truncated to the batches `remaining`.
 
         If batches or markers of a producer were truncated, its state is rebuilt from its remaining
-        batches and markers. If it has no remaining batches and markers, the producer has no state,
+        batches and markers. If the producer has no remaining batches and markers, it has no state,
         and `check` accepts any sequence. The transactions of all producers are rebuilt from
         `remaining`.
         """
@@ -353,7 +354,7 @@ class ProducerStateManager:
     def on_marker(self, marker: TxnMarker, offset: int, timestamp: int, now_ms: int) -> None:
         """Ends the producer's transaction by a marker that was appended at `offset`.
 
-        `timestamp` (ms) is that of the marker.
+        `timestamp` (ms) is the timestamp of the marker.
         """
         producer = self._at_epoch(marker.producer_id, marker.producer_epoch)
         producer.coordinator_epoch = marker.coordinator_epoch

@@ -35,8 +35,8 @@ def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None
 def _is_expired(batch: RetentionBatchInfo, config: TopicConfig, now_ms: int) -> bool:
     """Returns True if the largest timestamp of a batch is more than `retention.ms` ago.
 
-    If that was so already when the batch was appended, the batch expires
-    `retention_check_interval_ms` after the append.
+    If the batch was already that old at its append, it expires `retention_check_interval_ms` after
+    the append.
     """
     if config.retention_ms < 0:
         return False

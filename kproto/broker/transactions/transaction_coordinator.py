@@ -3,7 +3,8 @@
 A transactional id hashes to a partition of `__transaction_state`, and the leader of that partition
 is the id's coordinator (KIP-98). `transaction_decisions` decides about requests. The coordinator
 writes the record of a transition before the transition takes effect, and then writes the markers.
-When the leader epoch of a partition changes, its ids are unloaded, and loaded again from the log.
+When the leader epoch of a partition changes, the ids of the partition are unloaded, and loaded
+again from the log.
 
 Kafka's coordinator sends the markers after it has responded to EndTxn; this coordinator writes them
 before it responds. A marker waits only while its partition has no leader, or too small an ISR.
@@ -100,7 +101,7 @@ class _Loaded(NamedTuple):
 
 
 class InitializedProducer(NamedTuple):
-    """The producer id and epoch of a producer, and those of the transaction it has taken over."""
+    """Holds the id and epoch of a producer, and of a transaction that it has taken over."""
 
     producer: ProducerIdAndEpoch
     ongoing: ProducerIdAndEpoch = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)
@@ -111,7 +112,7 @@ class TransactionCoordinator:
 
     `new_producer_id` returns an unused producer id. `transaction_version` is the finalized level of
     the feature transaction.version. `max_timeout_ms` is the largest transaction timeout
-    (transaction.max.timeout.ms). `expiration_ms` is how long an idle id is kept
+    (transaction.max.timeout.ms). An idle transactional id is kept for `expiration_ms`
     (transactional.id.expiration.ms). `allows_two_phases` enables two-phase commit
     (transaction.two.phase.commit.enable).
     """
@@ -142,7 +143,10 @@ class TransactionCoordinator:
 
     @property
     def keeps_prepared(self) -> bool:
-        """Returns True if producers may take over transactions; version 0 records cannot say so."""
+        """Returns True if producers may take over transactions.
+
+        Records of version 0 cannot store that a producer has taken over a transaction.
+        """
         return self.allows_two_phases and self.transaction_version >= FIRST_VERSION_OF_TAGS
 
     # Coordinators
@@ -183,7 +187,7 @@ class TransactionCoordinator:
         has_two_phases: bool = False,
         keeps_prepared: bool = False,
     ) -> InitializedProducer:
-        """Returns the producer id and epoch for a producer; creates the id if it is unknown.
+        """Returns the producer id and epoch for a producer; creates an unknown transactional id.
 
         `current` is the producer id and epoch that the producer has, None if it has none. If a
         transaction is ongoing, aborts it and raises CONCURRENT_TRANSACTIONS: then the producer
@@ -316,7 +320,7 @@ class TransactionCoordinator:
     def ids_of(self, node_id: int, now: ClockReading) -> list[TransactionMetadata]:
         """Handles the expired timeouts of the transactional ids that a node coordinates.
 
-        Then returns the metadata of all these ids.
+        Then returns the metadata of all transactional ids that the node coordinates.
         """
         topic = self.topic
         result: list[TransactionMetadata] = []
@@ -331,7 +335,7 @@ class TransactionCoordinator:
     def advance(self, now: ClockReading) -> None:
         """Aborts transactions that have timed out, and writes markers that had to wait.
 
-        Handlers call it before they use a last stable offset.
+        Handlers call `advance` before they use a last stable offset.
         """
         topic = self.topic
         if topic is None:
@@ -348,7 +352,7 @@ class TransactionCoordinator:
     def _advance(
         self, transactional_id: str, found: dict[str, TransactionMetadata], now: ClockReading
     ) -> None:
-        """Handles the timeouts of one id: writes missing markers, aborts, or expires the id."""
+        """Handles the timeouts of one id: writes missing markers, aborts, or removes the id."""
         metadata = found.get(transactional_id)
         if metadata is None:
             return
@@ -417,7 +421,7 @@ class TransactionCoordinator:
             )
 
     def _is_marked(self, tp: TopicPartition, marker: TxnMarker, now: ClockReading) -> bool:
-        """Appends a marker to a partition; returns False if that must be tried again.
+        """Appends a marker to a partition; returns False if the append must be retried.
 
         Returns True for a deleted partition, and for a partition whose producer has a newer epoch
         or marker.

@@ -122,8 +122,8 @@ def _may_continue(metadata: TransactionMetadata, current: ProducerIdAndEpoch) ->
     """Returns True if a request with the producer id and epoch `current` is accepted.
 
     The producer id must be that of `metadata`. The previous producer id is accepted too if its
-    epoch is exhausted, because then the request may be a repeated one. Any producer id is accepted
-    if the coordinator has just created the metadata.
+    epoch is exhausted, because the request may then be a repetition. Any producer id is accepted if
+    the coordinator has just created the metadata.
     """
     return (
         metadata.epoch == NO_EPOCH
@@ -226,7 +226,7 @@ def decide_end(
 
 
 def _is_retry(metadata: TransactionMetadata, producer: ProducerIdAndEpoch) -> bool:
-    """Returns True if EndTxn was carried out, and the producer did not receive the response.
+    """Returns True if EndTxn has taken effect, but the producer did not receive the response.
 
     In this case, the producer still has the previous epoch or the previous producer id.
     """

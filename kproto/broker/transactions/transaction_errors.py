@@ -1,4 +1,4 @@
-"""Maps the coordinator's errors to those that a version of a request or another API knows.
+"""Maps the coordinator's errors to errors that an older version or another API has.
 
 Source: KIP-588 (PRODUCER_FENCED), KIP-890 (TRANSACTION_ABORTABLE), and Kafka's
 AddPartitionsToTxnManager and ReplicaManager.
@@ -25,7 +25,7 @@ _FIRST_RELEASE_WITH_EPOCH_CHECK: Final = "4.0.0"
 
 
 def checks_epoch_first(settings: BrokerSettings) -> bool:
-    """Returns True if a partition's leader checks the epoch before it asks the coordinator."""
+    """Returns True if a leader checks the producer epoch before it asks the coordinator."""
     return not is_before(settings.release, _FIRST_RELEASE_WITH_EPOCH_CHECK)
 
 

@@ -49,7 +49,7 @@ class TransactionMetadata:
 
     - `previous_producer_id`: the producer id before the last transition, -1 for none.
     - `next_producer_id`: the producer id after the transaction if the epoch is exhausted, else -1;
-      also that of the producer that has taken over a prepared transaction.
+      also the id of the producer that has taken over a prepared transaction.
     - `next_epoch`: the epoch of the producer that has taken over a prepared transaction (KIP-939),
       else -1. Only this producer may end the transaction.
     - `last_epoch`: the epoch before the last bump, -1 if no producer may still use it.
@@ -189,7 +189,7 @@ class TransactionMetadata:
         """Returns the metadata after all markers are written.
 
         If the epoch was exhausted, the next producer id takes effect, with epoch 0. If the
-        transaction was taken over, the producer that has ended it takes effect.
+        transaction was taken over, the id and epoch of the producer that ended it take effect.
         """
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         producer_id, epoch = self.producer_id, self.epoch

@@ -45,8 +45,8 @@ def transaction_record(
 ) -> CoordinatorRecord:
     """Returns the record of a transactional id.
 
-    `transaction_version` is the finalized level of transaction.version. From 1 on, the value has
-    version 1 with tagged fields; else version 0.
+    `transaction_version` is the finalized level of transaction.version. From level 1 on, the value
+    has version 1 with tagged fields. At level 0, the value has version 0.
     """
     by_topic: dict[str, list[int]] = {}
     for tp in sorted(metadata.partitions):

@@ -13,7 +13,7 @@ __all__ = ["PREVIOUS_STATES", "TransactionState", "state_names"]
 
 
 class TransactionState(IntEnum):
-    """The state of a transactional id; the numbers are those in `TransactionLogValue`."""
+    """Names the states of a transactional id, with the numbers of `TransactionLogValue`."""
 
     EMPTY = 0
     ONGOING = 1
