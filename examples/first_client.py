@@ -1,4 +1,4 @@
-"""The first program of the README: send events, read them back. Ctrl-C ends it."""
+"""The first program of the README: sends events, and reads them back. Ctrl-C ends it."""
 
 import asyncio
 import contextlib

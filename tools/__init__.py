@@ -1,1 +1,1 @@
-"""Tools of the source tree: set-up, a real Kafka, benchmarks. The wheel does not contain them."""
+"""Tools of the source tree: set-up, a real Kafka, benchmarks. The wheel lacks these tools."""

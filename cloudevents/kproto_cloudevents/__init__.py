@@ -12,9 +12,9 @@ the Avro format, the protobuf format and `official_sdk`, each of which needs one
 `from_kafka` returns a `CloudEvent`, an `OpaqueEvent` (which can be forwarded, not read) or
 `NotAnEvent`. It raises `CloudEventError` for a record that claims to be an event and breaks a rule.
 
-The modules import in one direction only: `errors`, `values`, `versions`, `event`, `formats`,
-`protocol_binding`, then `kafka`, `pulsar` and `official_sdk`. The last three do not import each
-other.
+A module imports only modules that are before it in this list: `errors`, `values`, `versions`,
+`event`, `formats`, `protocol_binding`, then `kafka`, `pulsar` and `official_sdk`. The last three do
+not import each other.
 """
 
 from __future__ import annotations

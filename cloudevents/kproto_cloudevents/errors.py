@@ -103,7 +103,7 @@ def unknown_of(reason: str) -> Unknown | None:
 class CloudEventWarning(UserWarning):
     """A valid attribute name that should be avoided.
 
-    It is longer than the specification advises (SHOULD NOT), or starts with a digit.
+    The name is longer than the specification advises (SHOULD NOT), or starts with a digit.
     """
 
 

@@ -80,7 +80,7 @@ def mode_error(mode: object, terms: BindingVocabulary) -> CloudEventError:
 
 
 def event_format_named(media_type: MediaType | None, terms: BindingVocabulary) -> str | None:
-    """Returns the media type without parameters if it is that of an event format, otherwise None.
+    """Returns the media type without parameters if an event format has it, otherwise None.
 
     Raises CloudEventError for the media type of a batch, which cannot be one message.
     """

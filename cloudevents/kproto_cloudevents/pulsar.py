@@ -425,12 +425,12 @@ def to_pulsar(
 ) -> PulsarMessage:
     """Writes an event as a Pulsar message.
 
-    An event that was read from a Pulsar message becomes that message again, with three exceptions:
-    another `mode`, another `event_format`, and `repeat_attributes` in structured mode. In these
-    cases, the new message keeps the properties of the old message that do not belong to the event.
-    `OpaquePulsarEvent` and `NotAPulsarEvent` become their message again; for them, `mode` and
-    `event_format` must be None. The default `mode` is the mode in which the event was read, or
-    binary if it was not read.
+    An event that was read from a Pulsar message becomes that message again, unless the caller
+    passes another `mode`, another `event_format`, or `repeat_attributes` for structured mode. In
+    these three cases, the new message keeps the properties of the old message that do not belong to
+    the event. `OpaquePulsarEvent` and `NotAPulsarEvent` become their message again; for them,
+    `mode` and `event_format` must be None. The default `mode` is the mode in which the event was
+    read, or binary if it was not read.
 
     `properties` are added to the message. `event_format` applies to structured mode; the default
     is the format in which the event was read, or JSON. `repeat_attributes` adds the properties

@@ -6,7 +6,7 @@ The plain loop is the usual code: it reads the batches, decodes record by record
 collects one list per column, and passes the lists to `pa.array`. Both sides verify the CRC of each
 batch with the same function, and a check ensures that they produce the same Arrow record batch.
 Batches have 16 KB before compression, the default of Kafka's producer, unless the table names
-another size. The sides alternate, and the median of the ratios of neighboring rounds counts.
+another size. The sides alternate; the result is the median of the ratios of neighboring rounds.
 
 Both sides decompress by the same library calls. For compressed batches, the table also has the time
 of the decompression alone, measured in the same rounds with one output buffer, and the ratio of

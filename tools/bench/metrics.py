@@ -5,8 +5,8 @@
 For the first row, a client writes the records with `send_many` and reads them. For the second row,
 a client sends `--sends` records one by one and awaits each acknowledgement. The embedded broker
 runs in another process, so that only the client's CPU time counts. A pair is one run with each
-observer; the order alternates, and the median of the pairs' ratios counts. The limit applies to the
-first row.
+observer; the order alternates, and the result is the median of the pairs' ratios. The limit applies
+to the first row.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Runs itself in the environment of the other libraries. The libraries alternate, 
 machine slows them alike, and the fastest round of each library counts. Prints three tables: CRC-32C
 compared with kafka-python's pure-Python fallback; decoding and encoding of 1,000 records without
 checksums; decoding and encoding with checksums in pure Python. The second table also has columns
-for aiokafka's Python code and C extension, whose encoders compute the checksum. Compare
-`tools.bench.compiled` with the C extension.
+for aiokafka's Python code and C extension, whose encoders compute the checksum. Compare the times
+of `tools.bench.compiled` with the column of the C extension.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ REMEDIES: Final = {
 
 
 def message_index() -> str:
-    """Returns a table of all messages: sorted by API key, then those without a key by name."""
+    """Returns a table of all messages, by API key; messages without a key come last, by name."""
     definitions = union()
     return table(
         ("class of `kproto.messages`", "type", "API key", "versions", "flexible from"),

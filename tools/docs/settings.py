@@ -1,7 +1,7 @@
 """Formats tables of settings, from the classes and signatures that declare them.
 
-A row has the name, type, default and unit of a setting, Kafka's names for it, and its meaning. The
-meaning is an entry of `meanings.toml`, or else the comment (`#:`) above the field.
+A row has the name, type, default, unit and meaning of a setting, and Kafka's names for the setting.
+The meaning is an entry of `meanings.toml`, or else the comment (`#:`) above the field.
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ class KafkaCluster(ServerContextManager):
     nodes' `ports`, too. As a context manager, the cluster runs during the block; its data is
     removed afterwards.
 
-    Node ids count from 1. `cluster.node(2).kill()` kills a node, and its `start()` restarts it with
-    the same ports and data. `start` starts all stopped nodes in parallel, because one node of three
-    answers only when a second node runs. Raises the errors of `KafkaNode`, and `KafkaStartError` if
-    the numbers of racks and nodes differ.
+    Node ids count from 1. `cluster.node(2).kill()` kills a node; `cluster.node(2).start()` restarts
+    it with the same ports and data. `start` starts all stopped nodes in parallel, because one node
+    of three answers only when a second node runs. Raises the errors of `KafkaNode`, and
+    `KafkaStartError` if the numbers of racks and nodes differ.
     """
 
     def __init__(

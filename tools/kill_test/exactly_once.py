@@ -334,7 +334,7 @@ class _Run:
                 await other.wait()
 
     async def _until_in_transaction(self, transactional_id: str) -> None:
-        """Waits until the program of the id has an open transaction.
+        """Waits until the program with this transactional id has an open transaction.
 
         Ignores the first `_CHANGES` states, because an open transaction may be that of a program
         that was killed.

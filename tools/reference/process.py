@@ -104,7 +104,7 @@ MEMORY: Final = "512m"
 """The heap of the JVM; the longest question is about 10 MB."""
 
 END_TIMEOUT_S: Final = 30.0
-"""The longest wait for the program's end, in seconds; it ends at once when its input ends."""
+"""The longest wait for the program's end, in seconds; usually it ends with its input."""
 
 _OUTCOMES: Final = tuple(Outcome)
 _SIZE: Final = struct.Struct(">i")
@@ -129,7 +129,7 @@ def records_question(operation: JavaProgramOperation, content: bytes) -> bytes:
 class KafkaJavaProgram:
     """The Java program on the jars of one release; a context manager.
 
-    The constructor starts the program. It raises ReferenceUnavailableError if Java, Maven or a
+    The constructor starts the program, and raises ReferenceUnavailableError if Java, Maven or a
     compiler is missing.
     """
 

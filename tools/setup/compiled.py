@@ -1,8 +1,8 @@
 """Compiles the record modules with mypyc in a separate folder.
 
 `python -m tools.setup.compiled` copies `kproto` to `.cache/compiled/package`, compiles each module
-of `kproto.records` there unchanged, and prints the folder. It rebuilds the folder if a source has
-changed. `run_record_tests` runs the tests of records on the compiled modules.
+of `kproto.records` there unchanged, and prints the folder. The command rebuilds the folder if a
+source has changed. `run_record_tests` runs the tests of records on the compiled modules.
 """
 
 from __future__ import annotations

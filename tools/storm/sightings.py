@@ -104,7 +104,7 @@ class Member:
         return any(since <= at <= until for at in self.harmed)
 
     def could_not_commit(self, partition: int, seen_at: float) -> bool:
-        """Returns True if the broker left the member behind before it had to commit a record.
+        """Returns True if the broker left the member behind before the commit of a record.
 
         The member saw the record at `seen_at`. If the broker then leaves the member behind, the
         commit fails (see the module). This must happen while the member has the partition, or

@@ -1,4 +1,4 @@
-"""The event: its attributes in order, and its data. Immutable.
+"""The immutable event: its attributes in order, and its data.
 
 An event preserves the attributes as they were read: a str from a header, a typed value from JSON.
 It never creates an id or a time. It keeps the document or message that it was read from, so that

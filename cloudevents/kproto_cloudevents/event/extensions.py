@@ -33,7 +33,8 @@ __all__ = [
 class ExtensionAttribute(NamedTuple):
     """One attribute of an extension.
 
-    `rule(value)` checks a value of the right type; it returns the fault, or None for a valid value.
+    `rule(value)` checks a value of the right type, and returns the fault, or None for a valid
+    value.
     """
 
     name: str
@@ -50,8 +51,8 @@ Together = Callable[[Mapping[str, AttributeValue]], tuple[str, str] | None]
 class Extension:
     """An extension: its name in errors, and its attributes.
 
-    `together` checks the combination of values that are each valid. It returns the attribute at
-    fault and the fault, or None if the combination is valid.
+    `together` checks the combination of values that are each valid. `together` returns the
+    attribute at fault and the fault, or None if the combination is valid.
     """
 
     __slots__ = ("attributes", "name", "together")

@@ -1,7 +1,7 @@
 """The Avro event format: an event as one Avro datum of the specification's schema.
 
-Register `AVRO_FORMAT`, or pass it to `to_kafka`. It needs the package fastavro, which the extra
-`cloudevents-avro` installs. The writer writes data as bytes or a string; the reader reads
+Register `AVRO_FORMAT`, or pass it to `to_kafka`. The format needs the package fastavro, which the
+extra `cloudevents-avro` installs. The writer writes data as bytes or a string; the reader reads
 everything that the schema allows, up to a nesting of `MAX_NESTING`. This module imports no binding,
 such as `kafka`.
 """

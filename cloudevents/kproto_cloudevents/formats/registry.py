@@ -27,7 +27,7 @@ class EventFormat(NamedTuple):
     """An event format: its media type without parameters, its reader and its writer.
 
     `read` raises CloudEventError for an invalid document, and UnknownVersionError for an unknown
-    specversion. It may keep the document in the event, like the JSON format.
+    specversion. `read` may keep the document in the event, as the JSON format does.
     """
 
     media_type: str

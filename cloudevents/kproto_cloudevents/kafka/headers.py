@@ -248,7 +248,7 @@ def _steps(
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
     """Stores a plan for records with these header names: the steps that read their event headers.
 
-    Stores no plan if an event header has no cached spec. Call it after the headers were read
+    Stores no plan if an event header has no cached spec. Call `_learn` after the headers were read
     without an error: the plan then has every required attribute. The number of plans is bounded, as
     in `versions.check_plans`.
     """

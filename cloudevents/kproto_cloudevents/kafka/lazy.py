@@ -214,8 +214,8 @@ def lazy_from_kafka(
 
     Reads a record of structured mode as a whole. Results and errors are those of `from_kafka`,
     except for two errors of a `LazyEvent`: an invalid attribute raises only when the attribute is
-    read, and a missing required attribute only when its property is read. `event()` raises both
-    errors.
+    read, and a missing required attribute raises only when its property is read. `event()` raises
+    both errors.
     """
     if (value.__class__ is not bytes and value is not None) or (
         key.__class__ is not bytes and key is not None

@@ -66,10 +66,10 @@ def to_kafka(
 
     An event that was read from a record of the same content mode becomes that record again, byte
     for byte. An `OpaqueEvent` or `NotAnEvent` also becomes its record again. A `LazyEvent` is first
-    read as a whole. Any other record has the event headers first, in the order of the attributes.
-    Then come the headers of the original record that are not the event's. In every record, the
-    caller's `headers` come last. The default `mode` is the mode in which the event was read, or
-    binary if it was not read.
+    read as a whole. Any newly written record has the event headers first, in the order of the
+    attributes. Then come the headers of the original record that are not event headers. In every
+    record, the caller's `headers` come last. The default `mode` is the mode in which the event was
+    read, or binary if it was not read.
 
     The key is `key`, or the result of `key_mapper` (`partition_key` uses the partitioning
     extension). If `key` and `key_mapper` are missing, or `key_mapper` returns None, the key is that
@@ -79,10 +79,10 @@ def to_kafka(
     read, or JSON. `repeat_attributes` adds the `ce_` headers of binary mode to a structured event
     (Kafka binding 3.3.3).
 
-    `message_format` is the magic of the batch. Records of formats 0 and 1 have no headers: an event
-    must then be in structured mode (Kafka binding 1.3) and JSON, without other headers, and a
-    reader of the record must pass `mode="structured"`. An `OpaqueEvent` or `NotAnEvent` must then
-    have no headers, except the content type of a JSON event.
+    `message_format` is the magic of the batch. Records of formats 0 and 1 have no headers. In these
+    formats, an event must be in structured mode (Kafka binding 1.3) and JSON, without other
+    headers, and a reader of the record must pass `mode="structured"`. An `OpaqueEvent` or
+    `NotAnEvent` must have no headers, except the content type of a JSON event.
 
     Raises CloudEventError if the event cannot be written as requested. In binary mode, also raises
     CloudEventError if the datacontenttype is an event format or a batch, because readers would take
@@ -161,7 +161,7 @@ def _parts(
 ) -> tuple[bytes | None, bytes | None, tuple[Header, ...]]:
     """Returns the key, value and headers to write.
 
-    The key is that of the record that the event was read from, None if there is no such record.
+    The key is that of the record that the event was read from, or None if there is no such record.
     """
     message = event._message
     structured = message if type(message) is StructuredOrigin else None

@@ -101,7 +101,7 @@ def when(test: str | Condition, then: Code, otherwise: Code = ()) -> If:
 def choose(branches: Iterable[tuple[str | Condition, Code]], otherwise: Code = ()) -> If:
     """Returns an `if` statement with an `elif` for each further branch.
 
-    It has an `else` unless `otherwise` is empty.
+    The statement has an `else` unless `otherwise` is empty.
     """
     made = (
         Branch(Condition((test,)) if isinstance(test, str) else test, tuple(body))

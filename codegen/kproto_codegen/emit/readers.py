@@ -163,8 +163,8 @@ class _InlineReadEmitter(ReadCodeEmitter):
     def _flush_deferred(self, deferred: _ArrayBetweenNumbers) -> None:
         """Emits code that reads the numbers before and after an array together.
 
-        This is right only if the array is empty or null. If the array has elements, the code then
-        reads the array, and again the numbers after it.
+        The numbers after the array are right only if the array is empty or null. If the array has
+        elements, the code then reads the array, and reads the numbers after it again.
         """
         field, form, expr = deferred.array
         following = self.numbers[deferred.count_index + 1 :]

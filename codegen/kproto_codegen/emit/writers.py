@@ -1,7 +1,7 @@
 """Emits the code that writes each value: with calls (BRANCHING style) or inline (STRAIGHT style).
 
 Inline code is fast for two reasons. A single Struct writes neighboring numbers together with the
-length or count after them, and arrays of numbers together with their count. Most strings are
+length or count after them, or the numbers of an array together with their count. Most strings are
 written without a call.
 """
 

@@ -255,7 +255,7 @@ def _locate_fields(
 
 @dataclass(frozen=True, slots=True)
 class _FallbackValues:
-    """The values to use instead of those that are missing or could not be read."""
+    """The values to use for keys that are missing or whose values could not be read."""
 
     name: str = ""
     message_type: str = ""

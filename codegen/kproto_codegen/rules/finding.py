@@ -68,7 +68,7 @@ def spec_finding(
 
 
 def located_fields(definition: Definition) -> Iterator[tuple[LocatedSpec, FieldSpec]]:
-    """Yields all fields, those of common structs included."""
+    """Yields all fields, including the fields of common structs."""
     for located in definition.fields():
         assert isinstance(located.spec, FieldSpec)
         yield located, located.spec

@@ -3,10 +3,10 @@
     python -m tools.bench.spark [TABLE …] [--events 1000000] [--cores 1 2] [--repeat 3]
 
 A real broker has CloudEvents with six headers and a value of 114 bytes on four partitions. Each
-engine runs in a separate process, on the PySpark version for which the connector was built. It runs
-once to warm up, then `--repeat` times; the engines alternate, in both orders. The tables show the
-best rate of each engine, the median of the ratios of consecutive runs, and the CPU time per row.
-The connector is the newest release whose jars are available.
+engine runs in a separate process, on the PySpark version for which the connector was built. An
+engine runs once to warm up, then `--repeat` times; the engines run in turn, in alternating order.
+The tables show the best rate of each engine, the median of the ratios of consecutive runs, and the
+CPU time per row. The connector is the newest release whose jars are available.
 """
 
 from __future__ import annotations

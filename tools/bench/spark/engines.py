@@ -1,8 +1,8 @@
 """Runs an engine (Spark with one data source) in a separate process, and two engines in turn.
 
-Both run on the PySpark version for which the connector was built. The caller names an action, a
-function of `tools.bench.spark.worker`, whose result is JSON. The CPU time of an engine includes its
-whole process tree: the driver, the JVM and the Python workers.
+Both engines run on the PySpark version for which the connector was built. The caller names an
+action, a function of `tools.bench.spark.worker`, whose result is JSON. The CPU time of an engine
+includes its whole process tree: the driver, the JVM and the Python workers.
 """
 
 from __future__ import annotations

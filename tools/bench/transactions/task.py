@@ -66,8 +66,8 @@ class Task(NamedTuple):
 class MeasuredTransactions(NamedTuple):
     """Seconds and CPU seconds of the whole process per record, and p50 of a transaction's time.
 
-    The time of a transaction, in seconds, ends with its commit. It starts with its begin; for
-    "transform", it starts with the poll before the begin.
+    The time of a transaction, in seconds, starts with its begin, or for "transform" with the poll
+    before the begin. The time ends with the commit.
     """
 
     seconds: float
