@@ -163,7 +163,10 @@ class Bench:
             self._tell(f"filling {topic}")
             asyncio.run(make_topic(self._bootstrap, topic, partitions))
             self._filled[which] = topic
-            asyncio.run(fill_topic(self._bootstrap, topic, self._records, headers=headers))
+            filling = fill_topic(
+                self._bootstrap, topic, self._records, headers=headers, partitions=partitions
+            )
+            asyncio.run(filling)
         return self._filled[which]
 
     def delete_filled(self) -> None:

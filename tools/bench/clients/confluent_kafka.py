@@ -107,7 +107,8 @@ def consumer_of(task: Task) -> Any:
         "fetch.queue.backoff.ms": 10,
     }
     consumer = Consumer(settings)
-    consumer.assign([TopicPartition(task.topic, 0, 0)])
+    partitions = consumer.list_topics(task.topic).topics[task.topic].partitions
+    consumer.assign([TopicPartition(task.topic, partition, 0) for partition in partitions])
     return consumer
 
 

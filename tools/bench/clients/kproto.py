@@ -136,6 +136,28 @@ async def concurrent(task: Task) -> TimePerRecord:
     return middle_of_rounds(rounds[1:])
 
 
+async def futures(task: Task) -> TimePerRecord:
+    """Awaits a future in each of many coroutines, and sends nothing: asyncio's share of `send`."""
+    loop = asyncio.get_running_loop()
+    rounds = []
+
+    async def wait(waiting: list[asyncio.Future[None]]) -> None:
+        future = loop.create_future()
+        waiting.append(future)
+        await future
+
+    for _ in range(1 + ROUNDS):
+        waiting: list[asyncio.Future[None]] = []
+        meter = Meter()
+        gathered = asyncio.gather(*(wait(waiting) for _ in range(task.records)))
+        await asyncio.sleep(0)
+        for future in waiting:
+            future.set_result(None)
+        await gathered
+        rounds.append(meter.stop(task.records))
+    return middle_of_rounds(rounds[1:])
+
+
 async def start_consumer(task: Task) -> TimePerRecord:
     meter = Meter()
     async with Client(task.bootstrap) as client:
@@ -159,6 +181,7 @@ WORKS: Final[Works] = {
     "raw": raw,
     "send": send,
     "concurrent": concurrent,
+    "futures": futures,
     "start, consume": start_consumer,
     "start, produce": start_producer,
 }

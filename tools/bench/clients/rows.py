@@ -195,6 +195,12 @@ PARTITION_ROWS: Final = (
         )
         for partitions in (12, 1_000)
     ),
+    Row(
+        "10,000 coroutines that await a future each, without Kafka",
+        MeasurementUnit.RATE,
+        _of(kproto="futures"),
+        records=CONCURRENT,
+    ),
 )
 
 

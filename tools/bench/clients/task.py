@@ -158,8 +158,8 @@ def chunks(records: int) -> list[int]:
 
 
 def keys(count: int) -> list[bytes]:
-    """Returns `count` keys of 8 bytes."""
-    return [b"%08d" % index for index in range(count)]
+    """Returns `count` keys of 16 bytes."""
+    return [b"%016d" % index for index in range(count)]
 
 
 def header_sets() -> list[list[tuple[str, bytes]]]:

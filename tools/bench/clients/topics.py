@@ -19,12 +19,20 @@ async def delete_topic(bootstrap: str, topic: str) -> None:
         await client.delete_topics(topic)
 
 
-async def fill_topic(bootstrap: str, topic: str, count: int, *, headers: bool) -> None:
-    """Writes `count` records with a key to partition 0; with `headers`, each has six headers."""
+async def fill_topic(
+    bootstrap: str, topic: str, count: int, *, headers: bool, partitions: int = 1
+) -> None:
+    """Writes `count` records with a key; with `headers`, each has six headers.
+
+    If there is one partition, the records go to partition 0, otherwise to the partitions of their
+    keys.
+    """
     made = keys(CHUNK)
     sets = header_sets() if headers else [[]]
     records = [
-        kproto.ProducerRecord(VALUE, key, sets[index % len(sets)], partition=0)
+        kproto.ProducerRecord(
+            VALUE, key, sets[index % len(sets)], partition=0 if partitions == 1 else None
+        )
         for index, key in enumerate(made)
     ]
     async with (
