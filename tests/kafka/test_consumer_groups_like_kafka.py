@@ -128,7 +128,7 @@ def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
 
 @contextmanager
 def beside_ours(bootstrap: str, settings: BrokerSettings, release: str = NEW) -> Iterator[Brokers]:
-    """Yields a real broker, and an embedded one with the same new topics."""
+    """Yields a real broker, and an embedded broker with the same new topics."""
     with threaded_broker(settings) as embedded:
         topics = new_topics(bootstrap, embedded)
         yield Brokers(release, bootstrap, embedded.bootstrap, topics)

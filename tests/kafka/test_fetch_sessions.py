@@ -1,4 +1,4 @@
-"""Tests the consumer's fetch sessions (KIP-227) on real brokers and the embedded one."""
+"""Tests the consumer's fetch sessions (KIP-227) on real brokers and the embedded broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Provides fixtures for tests that run on every real broker and on the embedded one.
+"""Provides fixtures for tests that run on every real broker and on the embedded broker.
 
 The conftest of a test folder imports the fixtures that its tests need.
 """

@@ -1,4 +1,4 @@
-"""Sends equal requests to two brokers with an authorizer: a real one and the embedded one.
+"""Sends equal requests to a real broker and the embedded broker, both with an authorizer.
 
 The real broker authorizes by KRaft's StandardAuthorizer, and alice authenticates by SASL PLAIN. The
 embedded broker gets the principal of alice without authentication.

@@ -25,7 +25,7 @@ ReadPartition: TypeAlias = Callable[[str, Uuid, FetchPartition], PartitionData]
 
 @dataclass
 class Cached:
-    """A partition of a session: the client's last request for it, and the offsets last returned."""
+    """A session's partition: the client's last request for it, and the offsets last returned."""
 
     wanted: FetchPartition
     high_watermark: int = -1

@@ -1,4 +1,4 @@
-"""Cancels blocks of producers and consumers once or repeatedly, which must have equal results.
+"""Cancels blocks of producers and consumers once and repeatedly; the results must be equal.
 
 A cancel scope of anyio cancels its tasks again in each iteration of the event loop until they end.
 FastAPI and Starlette end their tasks in this way.

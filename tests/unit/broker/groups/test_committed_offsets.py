@@ -1,4 +1,4 @@
-"""Tests the committed offsets of a group, and their expiration (KIP-211)."""
+"""Tests the committed offsets of a group, and the expiration of offsets (KIP-211)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Runs random schedules of several producers, and compares what consumers see with a plain oracle.
 
 The oracle notes each record and each committed offset in the order of the responses, and the
-outcome of each transaction. It knows nothing of epochs, markers or coordinators. Meanwhile
-coordinators and leaders move, nodes stop and start, transactions time out, requests are repeated,
-and fenced producers go on sending. A failed schedule is repeated by its seed.
+outcome of each transaction. The oracle knows nothing of epochs, markers or coordinators. During a
+schedule, coordinators and leaders move, nodes stop and start, transactions time out, requests are
+repeated, and fenced producers go on sending. A failed schedule is repeated by its seed.
 """
 
 from __future__ import annotations

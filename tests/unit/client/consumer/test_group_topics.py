@@ -215,7 +215,7 @@ async def test_record_of_a_deleted_topic_cannot_be_committed() -> None:
 
 
 async def test_start_of_a_deleted_topic_is_not_committed() -> None:
-    """Only the start position in the recreated topic is committed, and at once.
+    """Only the start position in the recreated topic is committed, and it is committed at once.
 
     Otherwise the next owner would skip the first records of that topic.
     """

@@ -100,7 +100,10 @@ def test_the_package_and_the_error_codes_name_the_releases() -> None:
 
 
 def test_a_package_of_own_messages_has_heads(tmp_path: Path) -> None:
-    """The head of a user's FetchRequest has "branches"; that of Kafka's has "straight-line"."""
+    """The head of a user's FetchRequest contains the word "branches".
+
+    The head of Kafka's FetchRequest contains the word "straight-line".
+    """
     schemas = write_definitions(tmp_path / "far" / "mine", [message(name="FetchRequest")])
     assert generate(schemas, tmp_path / "own") == 0
     branching = "# Style: branches on the version where the layout changes."

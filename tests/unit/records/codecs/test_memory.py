@@ -83,7 +83,7 @@ def read_in_a_process(data: bytes, codec: str, count: int, missing: list[str]) -
 
 
 def header(descriptor: int, declared: int | None) -> bytes:
-    """Returns a zstd frame's header with content size `declared`; if None, with a 2 MiB window."""
+    """Returns a zstd frame's header with content size `declared`, or if None a 2 MiB window."""
     rest = b"\x58" if declared is None else declared.to_bytes(8, "little")
     return b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + rest
 
