@@ -124,7 +124,7 @@ class EmbeddedCluster:
         await self.close()
 
     async def start(self) -> None:
-        """Starts all nodes. If a node cannot start, closes those that have started.
+        """Starts all nodes. If a node cannot start, closes the nodes that have started.
 
         Raises BrokerConnectionError if an address is not available. Raises ConfigurationError if a
         certificate is unreadable, or if a node listens already.

@@ -84,9 +84,9 @@ class CachedPartition:
     def is_changed(self, data: PartitionData) -> bool:
         """Returns True if the response must include the partition with `data`.
 
-        This is so if `data` has records, an error, a preferred replica or a diverging epoch. It is
-        also so if the high watermark or the log start offset differs from the value that the client
-        last received.
+        The response must include a partition with records, an error, a preferred replica or a
+        diverging epoch, and a partition whose high watermark or log start offset differs from the
+        value that the client last received.
         """
         return (
             bool(data.records)

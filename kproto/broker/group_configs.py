@@ -1,6 +1,7 @@
 """Holds and validates the dynamic configs of groups of the consumer protocol (KIP-848).
 
-The configs override broker settings. The order of checks and the messages are those of Kafka 4.4.0.
+The configs override broker settings. The order of checks and the error messages equal those of
+Kafka 4.4.0.
 """
 
 from __future__ import annotations

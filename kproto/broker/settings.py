@@ -1,4 +1,4 @@
-"""Defines the broker's settings, with their defaults and the reasons for them."""
+"""Defines the broker's settings, the default values, and the reasons for the default values."""
 
 from __future__ import annotations
 

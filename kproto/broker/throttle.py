@@ -1,7 +1,7 @@
 """Applies the client quotas of a request and its response (KIP-13, KIP-124, KIP-219, KIP-599).
 
-A throttled response is sent at once and contains the throttle time. Then `session` processes no
-request of the connection for that time.
+A throttled response is sent at once and contains the throttle time. `session` processes no request
+of the connection until the throttle time has passed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def apply_quotas(
     handled_s: float,
     least_ms: int = 0,
 ) -> tuple[Response | None, int]:
-    """Records the usage of a request; returns the response to send and the throttle time in ms.
+    """Counts the usage of a request; returns the response to send and the throttle time in ms.
 
     The throttle time is at least `least_ms`. `handled_s` is the time in seconds for which the
     handler ran, for request_percentage. A throttled Fetch response has no records, and does not
@@ -116,7 +116,7 @@ def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota
 
 
 def record_mutations(quota: ControllerMutationQuota, partitions: int) -> None:
-    """Records created or deleted partitions.
+    """Counts created or deleted partitions.
 
     Raises THROTTLING_QUOTA_EXCEEDED if earlier mutations have exceeded a strict quota.
     """

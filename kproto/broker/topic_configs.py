@@ -116,8 +116,8 @@ class TopicConfig:
     requires_keys                whether records must have keys, because the topic is compacted
     retention_bytes              maximum size of a log; negative for no limit
     retention_ms                 maximum age of a batch; negative for no limit
-    retention_check_interval_ms  how long the log keeps a batch that was too old when appended
-    producer_id_expiration_ms    how long the state of an idle producer is kept
+    retention_check_interval_ms  time for which a batch that was too old at its append is kept
+    producer_id_expiration_ms    time for which the state of an idle producer is kept
     compression                  the codec of stored batches; None to keep the producer's codec
     compression_level            the compression level; None for the default of the codec
 

@@ -1,7 +1,7 @@
 """Lists the operations that the principal of a request must be authorized for, by API key.
 
 Sources: the table of operations in Kafka's security documentation, and the KIPs of the APIs.
-Handlers do not read the table. They check operations through `authorization`, and
+Handlers do not read the table: handlers check operations through `authorization`, and
 `tests/unit/broker/authorizer/test_enforcement.py` compares each handler with the table. The table
 also has the APIs that have no handler yet.
 """

@@ -1,8 +1,8 @@
 """Injects faults: a test's control functions decide what the broker does with requests.
 
-`controls` calls the control functions in order. `outcomes` defines what they may return. `named`
-has ready control functions, such as `Slow(200)`. `error_responses` creates the error responses of
-`ErrorCode`.
+`controls` calls the control functions in order. `outcomes` defines the outcomes that control
+functions may return. `named` has ready control functions, such as `Slow(200)`. `error_responses`
+creates the error responses of `ErrorCode`.
 """
 
 from .controls import Control, ControlFunction, ControlFunctions

@@ -6,8 +6,8 @@ error codes. This module cannot create error responses of APIs that have no top-
 are not in the table, such as AlterClientQuotas and AlterUserScramCredentials.
 
 Fetch, Metadata and OffsetFetch may return more elements than the request names. For Fetch, the
-handler sets the error codes; for Metadata and OffsetFetch, `mark_refused` sets them in the
-handler's response.
+handler sets the error codes; for Metadata and OffsetFetch, `mark_refused` sets the error codes in
+the handler's response.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class _ListFieldMapping(NamedTuple):
 class _ErrorCodePath(NamedTuple):
     """Describes where a response has its error codes, for the versions `versions` of an API.
 
-    `per_element` is True if the response also has a top-level error code. Then a refusal of the
-    whole request sets the top-level error code, and a refusal of elements sets the error codes of
-    these elements. `has_message` is True if an error message may be set.
+    `per_element` is True if the response also has a top-level error code. In this case, a refusal
+    of the whole request sets the top-level error code, and a refusal of elements sets the error
+    codes of the refused elements. `has_message` is True if an error message may be set.
     """
 
     steps: tuple[_ListFieldMapping, ...]
@@ -239,7 +239,7 @@ def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) ->
 
 
 def _fetched_partitions(request: FetchRequest, lookup: TopicLookup) -> set[tuple[str, int]]:
-    """Returns the partitions that a Fetch reads, including those of its fetch session."""
+    """Returns the partitions that a Fetch reads, including the partitions of its fetch session."""
     partitions: set[tuple[str, int]] = set()
     if request.session_epoch > 0:
         partitions.update(lookup.session_partitions(request.session_id))
@@ -279,8 +279,8 @@ def _fetches_refused_partition(
 def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
     """Returns True if the handler gets the whole request, including the elements to refuse.
 
-    The handler of Fetch sets the error codes of these elements itself. The handlers of Metadata and
-    OffsetFetch do not set them, so `mark_refused` sets them in the responses.
+    The handler of Fetch sets the error codes of the refused elements. For Metadata and OffsetFetch,
+    `mark_refused` sets these error codes in the handler's response.
     """
     if isinstance(request, OffsetFetchRequest):
         return bool(refuse.partitions)

@@ -77,10 +77,7 @@ class Cut:
             check_whole_number("after_bytes of a Cut", self.after_bytes, 0)
 
     def of(self, frame: bytes) -> bytes:
-        """Returns the first bytes of `frame`.
-
-        The broker sends them before it closes the connection.
-        """
+        """Returns the bytes of `frame` that the broker sends before it closes the connection."""
         size = len(frame) // 2 if self.after_bytes is None else self.after_bytes
         return frame[: min(size, len(frame) - 1)]
 

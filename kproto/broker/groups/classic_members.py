@@ -171,10 +171,10 @@ PendingSync: TypeAlias = PendingResult[SyncResult]
 class ClassicMember:
     """Holds a member; `instance_id` is set for a static member (KIP-345), None for a dynamic one.
 
-    `protocols` are in the order of preference. `deadline_ms` is when the session expires, as
-    `ClockReading.ms`. It is None if the session expired during a delayed request: such a member
-    stays in the group. `is_new` is True until the first generation of the member. Until then the
-    response to its JoinGroup is delayed, and it sends no heartbeats; its timeout is
+    `protocols` are in the order of preference. `deadline_ms` is the time at which the session
+    expires, as `ClockReading.ms`; None if the session expired during a delayed request, because
+    such a member stays in the group. `is_new` is True until the first generation of the member.
+    Until then the response to its JoinGroup is delayed, and it sends no heartbeats; its timeout is
     `ClassicGroupLimits.new_member_join_timeout_ms`, not the session timeout.
     """
 
@@ -290,7 +290,7 @@ class ClassicMembers:
     def replace(self, member: ClassicMember, new_id: str) -> ClassicMember:
         """Replaces a static member by a new member `new_id`; returns the new member (KIP-345).
 
-        The new member has the same assignment. It is the leader if `member` was the leader.
+        The new member has the assignment of `member`, and is the leader if `member` was the leader.
         """
         replaced = ClassicMember(
             new_id,
@@ -351,13 +351,14 @@ class ClassicMembers:
     def next_deadline_ms(self) -> int | None:
         """Returns the time at which the next session or pending member id expires.
 
-        The time is a `ClockReading.ms`. Returns None if there is neither.
+        The time is a `ClockReading.ms`. Returns None if there is no session and no pending member
+        id.
         """
         sessions = (it.deadline_ms for it in self.members.values() if it.deadline_ms is not None)
         return min((*self.pending.values(), *sessions), default=None)
 
     def check(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """Returns the member with `member_id`; it must have `instance_id` if that is not None.
+        """Returns the member with `member_id`; checks its instance id if `instance_id` is not None.
 
         Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID if another member has the instance id.
         """

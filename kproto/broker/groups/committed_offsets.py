@@ -106,7 +106,7 @@ class CommittedOffsets:
         return self._by_topic.get(topic, {}).get(partition)
 
     def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """Stores the committed offset of a partition, in place of an older one."""
+        """Stores the committed offset of a partition, in place of an older committed offset."""
         self._put(TopicPartition(topic, partition), committed, self._new_position())
 
     def _put(self, tp: TopicPartition, committed: CommittedOffset, position: int) -> None:

@@ -2,9 +2,9 @@
 
 A group id hashes to a partition of `__consumer_offsets`, and the leader of that partition is the
 group's coordinator. `GroupCoordinator` finds the coordinator, and writes the records of a change to
-the partition before the change takes effect. When the leader epoch of a partition changes, its
-groups are unloaded, and the next request loads them from the log. `GroupMetadataManager` has the
-loaded groups by id, and converts them between the protocols.
+the partition before the change takes effect. When the leader epoch of a partition changes, the
+groups of the partition are unloaded, and the next request loads these groups from the log.
+`GroupMetadataManager` has the loaded groups by id, and converts them between the protocols.
 """
 
 from __future__ import annotations
@@ -462,7 +462,7 @@ class GroupMetadataManager:
 
         If `persist` is True, a new group is also stored. As in Kafka, a new group is stored before
         its first member joins. A group that is created to commit offsets is not stored. Raises
-        BrokerResponseError if the new group cannot be stored; then it is not created.
+        BrokerResponseError if the new group cannot be stored; then no group is created.
         """
         group = self.find(group_id, now)
         if group is None:

@@ -137,8 +137,8 @@ def convert_to_classic_group(
     """Converts a group to the classic protocol, without the members `leaving`.
 
     Returns the metadata of the classic group, and the protocols of its members by member id. All
-    remaining members must use the classic protocol. Their target assignments become their
-    assignments.
+    remaining members must use the classic protocol. The target assignment of each member becomes
+    its assignment.
     """
     staying = [it for it in persisted.members.values() if it.member_id not in leaving]
     classic = {it.member_id: it.classic for it in staying if it.classic is not None}

@@ -66,8 +66,8 @@ def validate_offset_commit(
 ) -> None:
     """Checks whether a commit is allowed; `group` is None if the group does not exist.
 
-    Admin clients, and consumers that are not members, send a generation below 0. They may commit if
-    the group is empty or does not exist. `version` is the version of OffsetCommit. Raises
+    Admin clients, and consumers that are not members, send a generation below 0. Such clients may
+    commit if the group is empty or does not exist. `version` is the version of OffsetCommit. Raises
     GROUP_ID_NOT_FOUND (before v9 ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS.
     """

@@ -114,8 +114,8 @@ def _operations_of_failed(
 ) -> int:
     """Returns the authorized operations of a topic with an error.
 
-    The operations are omitted if the request does not ask for them, or if it has only the id of the
-    topic. As in Kafka, they are also omitted after an authorization error.
+    The operations are omitted if the request does not ask for them, or if the request has only the
+    id of the topic. As in Kafka, they are also omitted after an authorization error.
     """
     if error.name == AUTHORIZATION_ERRORS[ResourceType.TOPIC] or requested.name is None:
         return _OPERATIONS_OMITTED

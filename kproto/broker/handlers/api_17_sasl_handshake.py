@@ -4,7 +4,7 @@ v0      the client sends the following tokens without a request header (KIP-43)
 v1      the client sends the following tokens in SaslAuthenticate (KIP-152)
 
 `kproto.broker.sasl_authenticator` handles SaslHandshake on a listener with SASL. This handler gets
-it only on a listener without SASL, or if no re-authentication is possible, and returns
+SaslHandshake only on a listener without SASL, or if no re-authentication is possible, and returns
 ILLEGAL_SASL_STATE as Kafka does.
 
 Left out: GSSAPI, whose old clients send tokens without SaslHandshake.

@@ -5,8 +5,9 @@ v1      session lifetime (KIP-368)
 v2      flexible
 
 `kproto.broker.sasl_authenticator` handles SaslAuthenticate on a listener with SASL. This handler
-gets it only on a listener without SASL, or if an authenticated client sends SaslAuthenticate
-without another SaslHandshake. The handler returns ILLEGAL_SASL_STATE as Kafka does.
+gets SaslAuthenticate only on a listener without SASL, or if an authenticated client sends
+SaslAuthenticate without another SaslHandshake. The handler returns ILLEGAL_SASL_STATE as Kafka
+does.
 
 Left out: the delay after a failed authentication (connection.failed.authentication.delay.ms).
 """

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (68), v0 to v1.
 
 v0      a member joins, sends heartbeats, acknowledges revoked partitions, and leaves (KIP-848); if
-        the first request has no member id, its response has one
+        the first request has no member id, the response has a member id
 v1      members generate their ids (KIP-1082); subscriptions by regular expressions
 
 A broker without the consumer protocol returns UNSUPPORTED_VERSION. INVALID_REQUEST and

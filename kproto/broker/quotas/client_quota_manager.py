@@ -38,11 +38,11 @@ class ClientQuotaManager:
         self._buckets: dict[_Key, TokenBucket] = {}
 
     def record_produce(self, user: str, client_id: str, size: int, now_ms: int) -> int:
-        """Records the bytes of a Produce request; returns the throttle time in ms."""
+        """Counts the bytes of a Produce request; returns the throttle time in ms."""
         return self._record(_PRODUCED, user, client_id, size, now_ms, self._most_ms)
 
     def record_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> int:
-        """Records the bytes of a Fetch response; returns the throttle time in ms."""
+        """Counts the bytes of a Fetch response; returns the throttle time in ms."""
         return self._record(_CONSUMED, user, client_id, size, now_ms, self._most_ms)
 
     def unrecord_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> None:
@@ -62,7 +62,7 @@ class ClientQuotaManager:
         return int(limit.value * (self._samples - 1) * self._window_ms / 1000)
 
     def record_request_time(self, user: str, client_id: str, seconds: float, now_ms: int) -> int:
-        """Records how many seconds a handler ran; returns the throttle time in ms (KIP-124).
+        """Counts the seconds for which a handler ran; returns the throttle time in ms (KIP-124).
 
         The throttle time is at most one quota window.
         """
@@ -136,7 +136,7 @@ class ControllerMutationQuota:
         self.throttle_ms = 0
 
     def record(self, count: int) -> bool:
-        """Records `count` partition mutations, and sets `throttle_ms`.
+        """Counts `count` partition mutations, and sets `throttle_ms`.
 
         Returns False if the mutations are refused; then the client must retry.
         """

@@ -130,7 +130,7 @@ def _precedence(user: str, client_id: str) -> Iterator[tuple[Entity, bool, bool]
 
 
 def entity_error(entity: Entity) -> str | None:
-    """Returns why a broker refuses quotas for `entity`; None if it accepts them."""
+    """Returns why a broker refuses quotas for `entity`; None for a valid entity."""
     if not entity:
         return "the entity is empty; name a user, a client-id or both"
     for kind, name in entity:

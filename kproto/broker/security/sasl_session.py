@@ -99,8 +99,9 @@ class CredentialStore:
 class Identity(NamedTuple):
     """Holds the principal of an authenticated client.
 
-    `ends_at_ms` is when the client's credentials expire, in ms since 1970; None for never.
-    `token_authenticated` is True if the client authenticated by a delegation token.
+    `ends_at_ms` is the time at which the client's credentials expire, in ms since 1970; None if
+    they never expire. `token_authenticated` is True if the client authenticated by a delegation
+    token.
     """
 
     principal: Principal

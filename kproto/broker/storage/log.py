@@ -1,6 +1,6 @@
 """Defines the interface of a partition's log, and the results of reading it.
 
-`log_append` validates batches before they are appended, `memory_log` stores them.
+`log_append` validates batches before the append. `memory_log` stores the batches.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class TimestampedOffset(NamedTuple):
 class RetentionBatchInfo(NamedTuple):
     """Holds the attributes of a batch that retention needs; times are in ms.
 
-    `next_offset` is the offset after the batch. `largest_time` is its largest timestamp, or the
-    time of its append if its records have no timestamps.
+    `next_offset` is the offset after the batch. `largest_time` is the largest timestamp in the
+    batch; if the records have no timestamps, the time of the append.
     """
 
     next_offset: int

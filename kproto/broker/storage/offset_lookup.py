@@ -87,7 +87,7 @@ def legacy_offsets_before(log: PartitionLog, timestamp: int, most: int, now_ms: 
 
     The log end offset has the time `now_ms`; the log start offset has the time of the last append.
     For an empty log, there is only the log start offset. Returns at most `most` offsets, and only
-    those whose time is at most `timestamp`. LATEST matches both offsets, EARLIEST only the log
+    offsets whose time is at most `timestamp`. LATEST matches both offsets, EARLIEST only the log
     start offset.
     """
     known = [TimestampedOffset(log.start_offset, log.last_append_time)]

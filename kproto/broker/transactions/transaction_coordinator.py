@@ -483,7 +483,7 @@ class TransactionCoordinator:
     def _load(self, partition: Partition, now: ClockReading) -> _Loaded:
         """Loads the ids of a partition from its log, unless they are loaded already.
 
-        Writes the markers of transactions that were prepared before.
+        Writes the markers of transactions that are prepared but not complete.
         """
         index = partition.index
         if index in self._loaded:

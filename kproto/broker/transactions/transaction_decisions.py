@@ -1,7 +1,7 @@
 """Decides the outcome of a request to the transaction coordinator, from metadata alone.
 
-Each function returns the metadata after the request, which the caller stores. It returns the same
-metadata if the request has no effect, and raises BrokerResponseError with the error of the
+Each function returns the metadata after the request, which the caller stores. A function returns
+the same metadata if the request has no effect, and raises BrokerResponseError with the error of the
 response. Source: KIP-98, KIP-360, KIP-588, KIP-890; the order of checks is that of Kafka's
 TransactionCoordinator.
 """

@@ -224,7 +224,7 @@ class ConsumerGroup:
         return ConsumerHeartbeatResult(request.member_id, request.epoch)
 
     def check_member(self, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
-        """Returns the member with `member_id`; it must have `instance_id` if that is not None.
+        """Returns the member with `member_id`; checks its instance id if `instance_id` is not None.
 
         Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID if another member has the instance id.
         """
@@ -470,8 +470,8 @@ def _check_epoch(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> Non
     """Raises FENCED_MEMBER_EPOCH if the epoch of the request is not accepted.
 
     The member's current epoch and JOIN_EPOCH are accepted. The member's previous epoch is accepted
-    if the request reports owned partitions, and all of them are assigned to the member: the
-    response with the current epoch may have been lost.
+    if the request reports owned partitions, and all owned partitions are assigned to the member:
+    the response with the current epoch may have been lost.
     """
     if request.epoch == JOIN_EPOCH or request.epoch == member.epoch:
         return

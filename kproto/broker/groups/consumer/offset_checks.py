@@ -34,11 +34,12 @@ def validate_offset_commit(
     """Checks whether a member may commit offsets of `partitions`.
 
     `version` is the version of OffsetCommit. Admin clients, and consumers that are not members,
-    send an epoch below 0. They may commit if the group has no members. Raises UNKNOWN_MEMBER_ID for
-    an unknown member, and UNSUPPORTED_VERSION for v0 to v8 from a member of the consumer protocol.
-    Raises STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the classic protocol, if the
-    epoch is above the member's epoch. Raises the same error if the epoch is below the member's
-    epoch, and a partition is not assigned to the member or was assigned after `epoch` (KIP-1251).
+    send an epoch below 0. Such clients may commit if the group has no members. Raises
+    UNKNOWN_MEMBER_ID for an unknown member, and UNSUPPORTED_VERSION for v0 to v8 from a member of
+    the consumer protocol. Raises STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the
+    classic protocol, if the epoch is above the member's epoch. Raises the same error if the epoch
+    is below the member's epoch, and a partition is not assigned to the member or was assigned after
+    `epoch` (KIP-1251).
     """
     if epoch < 0 and not group.members:
         return

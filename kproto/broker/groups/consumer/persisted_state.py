@@ -115,7 +115,7 @@ class PersistedState:
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
 
     def copy(self) -> PersistedState:
-        """Returns a copy with its own dicts; their values are immutable."""
+        """Returns a copy with dicts of its own; the values in the dicts are immutable."""
         return replace(
             self,
             members=dict(self.members),

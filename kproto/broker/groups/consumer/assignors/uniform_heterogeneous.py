@@ -2,9 +2,9 @@
 
 Members keep their previous target assignment, except topics to which they no longer subscribe.
 Unassigned partitions are assigned to the subscribers with the fewest partitions. Then, topic by
-topic, partitions move from the subscribers with the most to those with the fewest partitions, until
-no partition moves or the maximum number of rounds is reached. The results equal those of Kafka's
-UniformHeterogeneousAssignmentBuilder.
+topic, partitions move from the subscribers with the most partitions to the subscribers with the
+fewest, until no partition moves or the maximum number of rounds is reached. The results equal those
+of Kafka's UniformHeterogeneousAssignmentBuilder.
 """
 
 from __future__ import annotations
