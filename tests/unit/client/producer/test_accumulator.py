@@ -9,6 +9,7 @@ import pytest
 
 from kproto.client.producer.accumulator import RecordAccumulator
 from kproto.client.producer.batch import ProducerBatch
+from kproto.client.producer.partition_queue import PartitionQueue
 from kproto.client.producer.producer_state import (
     LAST_EPOCH,
     LAST_SEQUENCE,
@@ -114,6 +115,51 @@ def test_batch_lingers_unless_it_is_full_or_flushed(make: Make) -> None:
     accumulated.on_ack(full)
     accumulated.stop_lingering()
     assert take_all(accumulated, now=2.0) == [part]
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[PartitionQueue]:
+    """The queues at which plans have looked."""
+    found: list[PartitionQueue] = []
+    next_at = PartitionQueue.next_at
+
+    def counting(self: PartitionQueue, max_in_flight: int) -> float:
+        found.append(self)
+        return next_at(self, max_in_flight)
+
+    monkeypatch.setattr(PartitionQueue, "next_at", counting)
+    return found
+
+
+def test_idle_partitions_take_no_steps(make: Make, steps: list[PartitionQueue]) -> None:
+    """After records for 2,000 partitions were acked, a record takes the steps of the first one."""
+    accumulated = make()
+    (batch,) = add(accumulated)
+    assert take_all(accumulated) == [batch]
+    accumulated.on_ack(batch)
+    of_one = len(steps)
+    for partition in range(2_000):
+        add(accumulated, 1, partition)
+    for batch in take_all(accumulated):
+        accumulated.on_ack(batch)
+    steps.clear()
+    (batch,) = add(accumulated)
+    assert take_all(accumulated) == [batch]
+    accumulated.on_ack(batch)
+    assert 0 < len(steps) <= of_one
+
+
+def test_lingering_partitions_take_no_steps(make: Make, steps: list[PartitionQueue]) -> None:
+    """The batches of 2,000 partitions linger; a plan looks only at those that are due."""
+    accumulated = make(linger_ms=50)
+    for partition in range(2_000):
+        add(accumulated, 1, partition, now=1.0)
+    (late,) = add(accumulated, 1, 2_000, now=0.99)
+    assert plan(accumulated, now=1.0).requests == {}
+    steps.clear()
+    assert take_all(accumulated, now=1.04) == [late]
+    assert {queue.partition for queue in steps} == {2_000}
+    assert len(steps) <= 3
 
 
 def test_requests_in_flight_per_broker_are_limited(make: Make) -> None:
