@@ -3,9 +3,9 @@
     pip install opentelemetry-sdk
     python examples/opentelemetry_tracing.py localhost:9092 orders
 
-sends a record, reads it, and prints its spans. Copy the class `Tracing`: its hooks send the context
-of a trace in the header `traceparent` (W3C Trace Context). The names and attributes of the spans
-follow OpenTelemetry's conventions for messaging.
+The program sends a record, reads it, and prints its spans. Copy the class `Tracing`: its hooks send
+the context of a trace in the header `traceparent` (W3C Trace Context). The names and attributes of
+the spans follow OpenTelemetry's conventions for messaging.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python examples/rewriting_proxy.py localhost:9092 localhost:19092
 
-listens at the first address and forwards to the broker at the second. In the responses by which
-clients find brokers, such as Metadata and FindCoordinator, the proxy replaces the broker's address
-by the first address. It forwards everything else unchanged. Ctrl-C ends the proxy.
+The program listens at the first address and forwards to the broker at the second. In the responses
+by which clients find brokers, such as Metadata and FindCoordinator, the proxy replaces the broker's
+address by the first address. The proxy forwards everything else unchanged. Ctrl-C ends the proxy.
 """
 
 import asyncio

@@ -3,9 +3,9 @@
     python -m tools.job_kills [--rounds 10] [--seed 1]
 
 Each round first publishes more events, some of them twice, and some records that are not events.
-Then it starts `kproto-pipeline run --mode incremental` in a new process group, and kills the whole
-group with SIGKILL. The seed chooses the time: while Java starts, while the job reads, writes, or
-publishes. The last run is not killed. Then pyarrow reads the output: each event and each dead
+Then the round starts `kproto-pipeline run --mode incremental` in a new process group, and kills the
+whole group with SIGKILL. The seed chooses the time: while Java starts, while the job reads, writes,
+or publishes. The last run is not killed. Then pyarrow reads the output: each event and each dead
 letter must be in it exactly once.
 """
 

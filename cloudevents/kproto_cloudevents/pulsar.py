@@ -3,8 +3,8 @@
 A message is plain data: its properties (str to str) and its payload. This module imports no socket
 and no client; it does not handle keys, schemas and other fields of a message.
 
-    CE-EventID          "1"           an attribute: `CE-` and its name, the first letter upper case
-    CE-X-Traceparent    "00-…"        an extension: `CE-X-` and its name, likewise
+    CE-EventID          "1"           an attribute: `CE-` and its capitalized name
+    CE-X-Traceparent    "00-…"        an extension: `CE-X-` and its capitalized name
     CE-ContentType      "application/cloudevents+json"      the event is the payload
 
 A property's value is the attribute as JSON: a String is in quotes, and `5` is an Integer. An event
@@ -147,7 +147,7 @@ def from_pulsar(
     """Reads a Pulsar message.
 
     The property `CE-ContentType` decides the content mode (draft, 3): the media type of an event
-    format, with or without quotes, means structured mode, any other value means binary mode. `mode`
+    format, with or without quotes, means structured mode; any other value means binary mode. `mode`
     overrides the property. `profile` works as for Kafka: `any_case_headers` applies to the names of
     properties, and `json_events` has no effect. `bare_values` accepts a String without JSON quotes:
     numbers, booleans and values that are not JSON are then the text of a String.

@@ -66,7 +66,7 @@ _JAAS: Final = {
 
 
 class SecuredKafka(ServerContextManager):
-    """Nodes of one release with every listener of `LISTENERS`; `passwords` are by user.
+    """Nodes of one release with every listener of `LISTENERS`; `passwords` maps users to passwords.
 
     If `nodes` is above 1, the nodes form one cluster; `racks` are as in `KafkaCluster`. With
     `authorizer`, only super users have rights until ACLs are created. `config` overrides settings

@@ -37,7 +37,7 @@ def has_own_features(config: Iterable[str]) -> bool:
 
 
 def storage_of(version: str, make: Callable[[Path], None]) -> Path:
-    """Returns the formatted folder of a release; `make` writes it if it does not exist.
+    """Returns the formatted folder of a release; `make` writes the folder if it is missing.
 
     Safe if several processes call it at once.
     """

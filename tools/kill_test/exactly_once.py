@@ -51,7 +51,7 @@ __all__ = [
     "transaction_table",
 ]
 
-#: The part of the page for the program's way.
+#: By the way of the program: the part of the page with the result.
 PARTS: Final = {"loop": "exactly-once", "run": "exactly-once-run"}
 INPUT: Final = "to-transform"
 OUTPUT: Final = "transformed"

@@ -95,7 +95,7 @@ class ComparisonResult(NamedTuple):
 
 
 class _Sample(NamedTuple):
-    """A sample message, with its bytes and its JSON by kproto."""
+    """A sample message, and the bytes and the JSON that kproto encodes."""
 
     message: Message
     data: bytes

@@ -36,8 +36,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 PATH: Final = ROOT / "docs" / "evidence" / "conformance.md"
 
-#: The results of kafka-python and kio. By peer and message: the versions on which it agrees
-#: ("0-4").
+#: The results of kafka-python and kio. By library and message: the versions ("0-4") on which the
+#: library agrees with kproto.
 SECOND_OPINIONS: Final = ROOT / "tests" / "interop" / "second_opinions.json"
 
 #: The number of mutations of a full run, and their seed.

@@ -75,7 +75,7 @@ RANDOM_SEEDS: Final = 12
 def seeds(form: KprotoMessageVersion) -> list[bytes]:
     """Returns valid encodings of `form` to mutate, the shortest first.
 
-    Leaves out encodings above `SEED_BYTES`, unless all are longer: then returns the shortest one.
+    Leaves out encodings above `SEED_BYTES`; if all encodings are longer, returns only the shortest.
     """
     built = [*instances(form.message, form.version)]
     built.extend(islice(random_instances(form.message, form.version), RANDOM_SEEDS))

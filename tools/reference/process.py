@@ -104,7 +104,7 @@ MEMORY: Final = "512m"
 """The heap of the JVM; the longest question is about 10 MB."""
 
 END_TIMEOUT_S: Final = 30.0
-"""The longest wait for the program's end, in seconds; usually it ends with its input."""
+"""The longest wait, in seconds, for the program to end after the end of its input."""
 
 _OUTCOMES: Final = tuple(Outcome)
 _SIZE: Final = struct.Struct(">i")

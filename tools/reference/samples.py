@@ -13,7 +13,7 @@ from .pairs import KprotoMessageVersion
 
 __all__ = ["SAMPLES", "samples"]
 
-#: The number of instances of each form to compare, if it has that many.
+#: The number of instances of each form to compare, if the form has that many.
 SAMPLES: Final = 50
 
 #: The maximum number of random instances to create, for the few forms with fewer than 50 values.

@@ -21,7 +21,7 @@ DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 """Pinned, because Maven chooses another version of the plugin in each of its releases."""
 
 FETCH_TIMEOUT_S = 900.0
-"""In seconds. Up to 260 jars of 176 MB in total, on a slow connection."""
+"""In seconds. A slow connection needs minutes for up to 260 jars of 176 MB in total."""
 
 POM = """\
 <project>

@@ -45,7 +45,8 @@ CONNECTOR: Final = (
 #: The packages that the data source needs, and optional ones that it uses if installed.
 BESIDE: Final = ("cramjam", "google-crc32c", "numpy", "pandas", "pyarrow", "zlib-ng", "zstandard")
 
-#: The packages of PySpark's extra `connect`, except pandas, whose newest release it would install.
+#: The packages of PySpark's extra `connect`, except pandas, because the extra would install the
+#: newest pandas.
 FOR_CONNECT: Final = ("grpcio", "grpcio-status", "googleapis-common-protos")
 
 

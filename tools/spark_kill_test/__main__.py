@@ -22,7 +22,7 @@ from .run import QUICK_SESSIONS, Plan, Result, spark_kill_test
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the test. The exit code is 1 if a check of kproto fails, 2 if the test cannot run."""
+    """Runs the test. Returns 1 if a check of kproto fails, and 2 if the test cannot run."""
     options = _parser().parse_args(arguments)
     logging.getLogger("kproto").setLevel(logging.ERROR)
     results = []

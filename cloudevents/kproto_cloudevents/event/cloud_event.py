@@ -79,8 +79,8 @@ class CloudEvent:
 
     Two events are equal if they have the same attributes, in any order, and the same data. A native
     value (bool, int or bytes) equals its canonical string. The time of the event compares as an
-    instant, and a Map (a type before 1.0) as a JSON value. The data encoding attribute of 0.3 is
-    ignored if both events have data, because it describes the document.
+    instant, and a Map (a type before 1.0) compares as a JSON value. The data encoding attribute of
+    0.3 is ignored if both events have data, because it describes the document.
     """
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")

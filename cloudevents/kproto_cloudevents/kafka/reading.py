@@ -46,7 +46,7 @@ def from_kafka(
     """Reads a Kafka record.
 
     The `content-type` header decides the content mode (Kafka binding 3): the media type of an event
-    format means structured mode, any other value means binary mode. `mode` overrides the header,
+    format means structured mode; any other value means binary mode. `mode` overrides the header,
     and is needed for records of message format 0 and 1, which have no headers: `mode="structured"`
     then reads the value as JSON. None for `headers` means no headers.
 

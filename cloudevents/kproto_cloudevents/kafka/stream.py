@@ -67,9 +67,9 @@ async def events(
 ) -> AsyncGenerator[Received[RecordT], None]:
     """Reads every record as `from_kafka` does, and yields the result with the record.
 
-    A record for which `from_kafka` raises CloudEventError becomes an `InvalidEvent`, so that it
-    does not end the stream. Pass `mode="structured"` for topics of message format 0 or 1, whose
-    records have no headers. Exceptions of `records` propagate. When this generator ends or is
+    A record for which `from_kafka` raises CloudEventError becomes an `InvalidEvent`, so that the
+    record does not end the stream. Pass `mode="structured"` for topics of message format 0 or 1,
+    whose records have no headers. Exceptions of `records` propagate. When this generator ends or is
     closed, it closes the iterator of `records`.
     """
     source = aiter(records)

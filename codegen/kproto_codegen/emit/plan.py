@@ -78,8 +78,8 @@ _PYTHON_TYPES: Final = {
 }
 
 
-#: Attributes that cannot be properties. The property would hide a builtin that the class body uses,
-#: or its slot, with an underscore before, would hide an attribute that structs inherit.
+#: Attributes that cannot be properties: the property would hide a builtin that the class body uses,
+#: or the slot of the property (`_` and the name) would hide an attribute that structs inherit.
 NEVER_LAZY = frozenset(
     {
         *("bool", "bytes", "classmethod", "float", "frozenset"),

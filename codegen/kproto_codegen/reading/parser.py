@@ -142,7 +142,7 @@ class Definition:
         return _named_line(self.node) if member is None else member.line
 
     def fields(self) -> Iterator[LocatedSpec]:
-        """Yields all fields, then those of common structs; a struct comes before its fields."""
+        """Yields the message's own fields, then common structs' fields; outer fields come first."""
         yield from _locate_fields(self.spec.fields, self.node, (), "")
         for struct in self.structs():
             assert isinstance(struct.spec, StructSpec)

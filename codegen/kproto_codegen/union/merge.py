@@ -1,8 +1,8 @@
 """Merges an older and a newer definition of the same message into one.
 
 The versions of the newer definition stay as they are. The versions that only the older definition
-has are added: fields are matched, and their version ranges joined. `release_union` decides which
-messages are the same.
+has are added: fields are matched, and their version ranges are joined. `release_union` decides
+which messages are the same.
 """
 
 from __future__ import annotations

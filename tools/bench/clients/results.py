@@ -13,7 +13,7 @@ from typing import Final
 from .rows import MeasurementUnit, Row
 from .task import TimePerRecord
 
-#: The peer with which kproto's CPU time is compared.
+#: The other client with which kproto's CPU time is compared.
 CPU_BASE: Final = "confluent_kafka"
 
 

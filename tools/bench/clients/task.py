@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-#: By name: a work, which takes a Task and returns a Measured, or a coroutine of one.
+#: By name: a work, which takes a Task and returns a TimePerRecord, or a coroutine of one.
 Works: TypeAlias = dict[str, Callable[["Task"], Any]]
 
 VALUE: Final = b"v" * 100

@@ -2,7 +2,8 @@
 
 In a handover, two consumers run, each in its own thread.
 
-Imports the standard library only, because it runs in the environment of the other clients.
+The module imports the standard library only, because it runs in the environment of the other
+clients.
 """
 
 from __future__ import annotations

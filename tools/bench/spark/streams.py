@@ -53,7 +53,7 @@ def timed_stream(
 def micro_batches(
     spark: SparkSession, task: Mapping[str, Any], what: str, rows: int, batches: int
 ) -> dict[str, float]:
-    """Returns the median ms of each step, over the micro-batches after the first ten."""
+    """Returns the median duration in ms of each step, from the eleventh micro-batch on."""
     progress = _run(spark, task, what, maxOffsetsPerTrigger=str(rows))
     full = [each for each in progress if each["numInputRows"] == rows]
     if len(full) < batches:

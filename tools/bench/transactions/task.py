@@ -26,7 +26,7 @@ __all__ = [
 #: By name: a work, which takes a Task and returns a MeasuredTransactions, or a coroutine of one.
 Works: TypeAlias = dict[str, Callable[["Task"], Any]]
 
-#: The backoff of the peers' retries in ms, which the markers of the last transaction cause.
+#: The retry backoff of the other clients in ms, which the markers of the last transaction cause.
 #: librdkafka's default of 100 ms makes a transaction with offsets take 90 ms.
 PEER_BACKOFF_MS: Final = 5
 
