@@ -29,7 +29,7 @@ _THREE_BYTES: Final = 1 << 13
 _FLIPPED: Final = bytes(octet ^ 0x80 for octet in range(256))
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=8)
 def _offset_columns(size: int, last: int) -> tuple[bytes, ...]:
     """Returns the columns of the varints of all offset deltas that take `size` bytes.
 
