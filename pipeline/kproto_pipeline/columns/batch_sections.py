@@ -134,8 +134,8 @@ def section_groups(
     offset may be corrupt. Ignores bytes after a batch that reaches `end`.
 
     Raises:
-        CorruptBatchError: a batch is corrupt, or its offsets do not rise above the previous
-        batch's.
+        CorruptBatchError: a batch is corrupt, or its offsets do not rise above the offsets
+        of the previous batch.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     batches: list[BatchSection] = []

@@ -73,7 +73,7 @@ def _views(buffer: bytes | memoryview) -> tuple[Bytes, BytePairs]:
 class FieldReader:
     """Reads one field after the other, of all records at once.
 
-    `position` has the position of each record's next field. Each read changes it in place.
+    `position` has the position of each record's next field. Each read changes `position` in place.
     """
 
     __slots__ = ("_bytes", "_pairs", "buffer", "position")

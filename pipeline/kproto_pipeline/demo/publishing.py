@@ -81,7 +81,7 @@ async def publish(
     stage: StageProgress,
     pause: tuple[int, Event] | None = None,
 ) -> int:
-    """Sends all records to a topic, and returns the number of acknowledged ones.
+    """Sends all records to a topic, and returns the number of acknowledged records.
 
     `pause` is a number of records and an event. After this number of records, waits until the event
     is set.

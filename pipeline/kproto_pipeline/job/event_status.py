@@ -36,7 +36,7 @@ def with_status(
 
     `before` has the `source`, `id` and `timestamp` of the valid events that were written earlier.
     Even the first record of an event is a duplicate if `before` has the event, and the two record
-    timestamps differ by at most `window_s` seconds or one of them is unknown.
+    timestamps differ by at most `window_s` seconds or one timestamp is unknown.
     """
     position = sf.struct("topic", "partition", "offset")
     # Invalid records may lack source and id; their position spreads them over the tasks.
@@ -54,7 +54,7 @@ def _with_written_before(events: DataFrame, before: DataFrame, window_s: float) 
     """Adds a column that is true if the event was written before; adds no row.
 
     An event was written before if `before` has it, and the two timestamps differ by at most
-    `window_s` seconds or one of them is unknown.
+    `window_s` seconds or one timestamp is unknown.
     """
     # Collects an array of timestamps per source and id, so that an event joins at most one row.
     # Unknown timestamps are 0, because collect_list drops nulls.

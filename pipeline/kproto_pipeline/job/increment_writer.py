@@ -276,8 +276,8 @@ class IncrementWriter:
         """Returns the numbers of the increments that may have a valid event close to `timestamps`.
 
         `timestamps` is a range: the first and the last, in µs. An event is close if it is at most
-        `window_s` away from the range. Of the increments with valid events, includes those whose
-        own range is unknown. If `timestamps` is None, includes all increments with valid events.
+        `window_s` away from the range. Also includes each increment with valid events whose own
+        timestamps are unknown. If `timestamps` is None, includes all increments with valid events.
         Returns an empty set if `window_s` is 0.
         """
         if not self._settings.window_s:
@@ -371,9 +371,9 @@ def _output_reader(spark: SparkSession, output: OutputSettings, *columns: str) -
 def reconciled_counts(observed: Mapping[str, int], counted: Mapping[str, int]) -> JobCounts:
     """Returns the job's counts after checking that they agree.
 
-    `observed` has the number of records read, and of events by status. `counted` has the number of
-    written rows by status. The events of all statuses must add up to the records read. For the
-    statuses valid and invalid, the events must equal the written rows.
+    `observed` has the number of records read, and the number of events by status. `counted` has the
+    number of written rows by status. The events of all statuses must add up to the records read.
+    For the statuses valid and invalid, the events must equal the written rows.
 
     Raises:
         CountMismatchError: the counts do not agree; the message has the counts.

@@ -31,7 +31,8 @@ _BARS: Final = 12
 class Progress:
     """The progress of a run in offsets; a compacted log has fewer records than offsets.
 
-    `increments` is the number of published increments, and `counts` has their summed counts.
+    `increments` is the number of published increments, and `counts` has the summed counts of these
+    increments.
     """
 
     counts: JobCounts = field(default_factory=JobCounts)

@@ -43,7 +43,7 @@ _LOCAL_DEFAULTS: Final = {
 def spark_session(name: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """Yields a Spark session with these properties, and stops it after the block.
 
-    The master is `local[*]`, unless the properties or `spark-submit` set another.
+    The master is `local[*]`, unless the properties or `spark-submit` set another master.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # PySpark and its workers warn about the pandas version; kproto does not use pandas.

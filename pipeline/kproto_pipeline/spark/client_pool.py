@@ -1,8 +1,8 @@
 """Shares the clients of this process: each is opened once, and stays open for later tasks.
 
-A task of a stream lasts milliseconds, and the next one reads the same topics from the same brokers,
-so connections and cluster metadata outlive a task. All clients run on one event loop in its own
-thread. A forked process starts without clients.
+A task of a stream lasts milliseconds, and the next task reads the same topics from the same
+brokers, so connections and cluster metadata outlive a task. All clients run on one event loop in
+its own thread. A forked process starts without clients.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Extends Spark's redaction patterns by the secrets in the options of the source and the sink.
 
-Spark redacts options whose names look like a password, a secret or a token. An option with a
-private key has another name. A Spark Connect server also stores the text of each request. Without
-the patterns of this module, plans, web pages and event logs would show such secrets.
+Spark redacts options whose names look like a password, a secret or a token. Spark does not redact
+an option with a private key, because such an option has another name. A Spark Connect server also
+stores the text of each request. Without the patterns of this module, plans, web pages and event
+logs would show such secrets.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ expressions differently, such as `[a-z&&[^x]]`, `\\h` or `$`. `python_regex` ret
 with the same meaning for ASCII texts, which topic names are. It refuses constructs whose meaning it
 cannot keep, and everything that Java refuses.
 
-The parser follows `java.util.regex.Pattern` of Java 17 and newer. The result uses no flags: flags
-such as `(?i)` change the classes that it contains.
+The parser follows `java.util.regex.Pattern` of Java 17 and newer. The Python expression has no
+flags, because flags such as `(?i)` would change its character classes.
 """
 
 from __future__ import annotations

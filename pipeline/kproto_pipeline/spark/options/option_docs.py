@@ -12,7 +12,7 @@ __all__ = ["OptionScope", "markdown_table"]
 
 
 def markdown_table(uses: OptionScope) -> str:
-    """Returns a Markdown table of the options with these uses: name, type, default, meaning."""
+    """Returns a Markdown table of the options for `uses`: name, type, default, meaning."""
     lines = ["| option | type | default | meaning |", "|---|---|---|---|"]
     for option in OPTIONS:
         if option.uses & uses:

@@ -2,13 +2,13 @@
 
 `OPTIONS` has each option with its type, its default, its meaning, its uses and the field that it
 sets. Batch reads, streams, the sink and the documentation use this table. Names and meanings are
-those of Spark's JVM connector for Kafka, so that a job only replaces `format("kafka")` by
+the same as in Spark's JVM connector for Kafka, so that a job only replaces `format("kafka")` by
 `format("kproto")`. Only `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own; `mode`
-and `columnNameOfCorruptRecord` are those of Spark's sources for JSON and CSV. Options
-that begin with `kafka.` and are not in the table are properties of the client, or are refused.
+and `columnNameOfCorruptRecord` come from Spark's sources for JSON and CSV. Options that begin with
+`kafka.` and are not in the table are properties of the client, or are refused.
 
-This module imports neither Spark nor a connection. An error names the option, but never the value
-of a secret.
+This module imports no Spark, and opens no connection. An error names the option, but never the
+value of a secret.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Option(NamedTuple):
     `field` is the field of `ReadOptions` or `WriteOptions` that the option sets. It is None if the
     option has no effect, or only the client reads it. `no_effect` lists the uses that accept the
     option but ignore it. With `to_client`, the option is also a property of the client. If several
-    options set the same field, the first in the table wins.
+    options set the same field, the first option in the table wins.
     """
 
     name: str

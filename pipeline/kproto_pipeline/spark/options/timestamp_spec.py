@@ -28,8 +28,8 @@ _MAX_INT64: Final = 2**63 - 1
 class TimestampSpec:
     """Selects, in each partition, the offset of the first record at or after a timestamp (ms).
 
-    `timestamps` is one timestamp for all partitions, or a timestamp for each. `option` is the
-    option's name for errors.
+    `timestamps` is one timestamp for all partitions, or a timestamp for each partition. `option` is
+    the option's name for errors.
     """
 
     option: str

@@ -84,7 +84,7 @@ def resolve_offsets(
 ) -> dict[TopicPartition, int]:
     """Returns the offset of each partition of a read; resolves "earliest" and "latest" to offsets.
 
-    In `spec`, -2 means the earliest offset of a partition, and -1 the latest.
+    In `spec`, -2 means the earliest offset of a partition, and -1 means the latest offset.
 
     Raises:
         OptionError: the spec does not name exactly the partitions that are read.

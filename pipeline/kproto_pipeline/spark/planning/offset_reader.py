@@ -107,8 +107,7 @@ async def starting_offsets(
 
     Raises:
         OptionError: the options do not name exactly the partitions that are read; or a partition
-        has no record with its starting timestamp or a later one, and `latest_without_match` is not
-        set.
+        has no record at or after its starting timestamp, and `latest_without_match` is not set.
     """
     spec = options.starting_offsets
     if not isinstance(spec, TimestampSpec):
@@ -133,12 +132,12 @@ async def ending_offsets(
 ) -> dict[TopicPartition, int]:
     """Returns the ending offset (exclusive) of each partition.
 
-    If the option is a timestamp, a partition ends before its first record with that timestamp or a
-    later one; if it has no such record, it ends at its latest offset.
+    If the option is a timestamp, a partition ends before its first record at or after that
+    timestamp. A partition without such a record ends at its latest offset.
 
     Raises:
-        OptionError: the option names offsets or timestamps by partition, and its partitions are not
-            exactly those that are read.
+        OptionError: the option names offsets or timestamps by partition, but not for exactly the
+            partitions that are read.
     """
     spec = options.ending_offsets
     if not isinstance(spec, TimestampSpec):
@@ -194,7 +193,7 @@ async def plan_batch(
 
     Raises:
         OptionError: a selected partition does not exist, the options do not name exactly the
-        partitions that are read, or a partition has no record for its starting timestamp.
+        partitions that are read, or a partition has no record at or after its starting timestamp.
         ConfigurationError: a start is after its end.
         DataLossError: with `fail_on_data_loss`, the log lacks requested offsets.
         KprotoError: any error of the client.

@@ -22,7 +22,7 @@ class KprotoReader(PartitionReader, DataSourceReader):
     range_filter = ALL
 
     def partitions(self) -> list[InputPartition]:
-        """Returns one input partition per offset range; an empty one if there is no range."""
+        """Returns one input partition per offset range; one empty partition without a range."""
         ranges = with_client(
             self._options.client,
             lambda client: plan_batch(client, self._options, self.range_filter),

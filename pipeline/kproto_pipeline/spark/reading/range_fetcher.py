@@ -5,11 +5,11 @@ response, and limits the bytes of unread responses. The client retries retriable
 leader change. This module parses only the headers of batches, to find the next fetch position. It
 imports neither Arrow nor Spark.
 
-A task of a stream may read 1,000 records of a log of millions. A fetch of full size would return
-megabytes of other records in each micro-batch. Therefore the size of a range is estimated from the
-record sizes of earlier fetches of its topic. The first fetch of a range requests about twice this
-size, and later fetches request the full size. If there were no earlier fetches of the topic, the
-first fetch requests the full size, too.
+A task of a stream may read 1,000 records of a log that has millions of records. A fetch of full
+size would return megabytes of other records in each micro-batch. Therefore the size of a range is
+estimated from the record sizes of earlier fetches of its topic. The first fetch of a range requests
+about twice this size, and later fetches request the full size. If there were no earlier fetches of
+the topic, the first fetch requests the full size, too.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def fetch_ranges(
 
     Raises:
         DataLossError: with `fail_on_data_loss`, the log no longer has the range.
-        KprotoError: any error of the client; a retriable one after the client's `api_timeout_ms`.
+        KprotoError: any error of the client; a retriable error is raised after the client has
+        retried for `api_timeout_ms`.
     """
     remaining = deque(ranges)
     each_bytes = options.buffer_bytes // max(1, min(len(remaining), _MAX_CONCURRENT_RANGES))

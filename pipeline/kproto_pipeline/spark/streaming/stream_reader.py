@@ -1,4 +1,4 @@
-"""Plans the micro-batches of a stream on the driver, and tracks its offsets and topics.
+"""Plans the micro-batches of a stream on the driver; tracks the stream's offsets and topics.
 
 `micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads its records in
 the tasks. One reader stays on the driver as long as the query runs; the tasks get a pickled copy.
