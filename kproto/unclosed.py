@@ -39,7 +39,7 @@ def finalize(check: Callable[[], None]) -> None:
 def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
     """Calls `function` soon in `loop`, from any thread; does nothing if the loop is closed.
 
-    Garbage collection runs `__del__` in any thread.
+    Each `__del__` can call it, because garbage collection runs `__del__` in any thread.
     """
     with suppress(RuntimeError):  # another thread may close the loop meanwhile
         loop.call_soon_threadsafe(function)

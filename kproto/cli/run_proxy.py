@@ -80,8 +80,8 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
 class LineWriter:
     """Writes lines to a file descriptor in a thread, so that a slow reader blocks no caller.
 
-    Lines that do not fit in the queue are dropped; `dropped_line` formats a line with their number.
-    If a write fails, the thread calls `on_lost` once, and drops all later lines.
+    Lines that do not fit in the queue are dropped; `dropped_line` formats a line with the number of
+    dropped lines. If a write fails, the thread calls `on_lost` once, and drops all later lines.
     """
 
     def __init__(

@@ -41,8 +41,8 @@ def table_lines(
     """Yields the lines of a table, the header first, without columns that are empty in every row.
 
     If a line is longer than `width` characters, the last cell is wrapped. If the other cells leave
-    fewer than LEAST_LAST_COLUMN characters for the last cell, it is printed below them; the line of
-    the other cells is cut at `width` with an ellipsis.
+    fewer than LEAST_LAST_COLUMN characters for the last cell, the last cell is printed below the
+    other cells, whose line is cut at `width` with an ellipsis.
     """
     filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
     shown_rows = [[row[at] for at in filled] for row in [header, *rows]]

@@ -17,8 +17,8 @@ __all__ = ["former", "glossary", "kips", "releases"]
 def releases() -> dict[str, dict[int, tuple[int, int]]]:
     """Returns the lowest and highest version by API key, for each release, oldest first.
 
-    Omits versions that are unstable in a release, because a broker serves them only if its
-    configuration enables them.
+    Omits versions that are unstable in a release, because a broker serves such a version only if
+    the broker's configuration enables it.
     """
     return {
         release: {
@@ -33,7 +33,8 @@ def releases() -> dict[str, dict[int, tuple[int, int]]]:
 def glossary() -> dict[str, dict[str, Any]]:
     """Returns the glossary: under `fields`, `messages` and `structs` a description for each name.
 
-    Under `overrides` it has, for each message or struct, descriptions of its own for field names.
+    `overrides` has, by message or struct, the descriptions of field names that apply only in this
+    message or struct.
     """
     known = load_glossary()
     return {

@@ -1,9 +1,9 @@
 """Sends frames to a running broker, and checks its responses and that it stays alive.
 
-A broker may close the connection on a broken request, and may delay a response. It must not end,
-hang, or send an invalid response. If it closes the connection on a valid request, the finding is
-harmless, because the random values of the request may be meaningless. Frames are sent only to this
-machine, unless `allow_remote` is set.
+A broker may close the connection on a broken request, and may delay a response. A broker must not
+end, hang, or send an invalid response. If it closes the connection on a valid request, the finding
+is harmless, because the random values of the request may be meaningless. Frames are sent only to
+this machine, unless `allow_remote` is set.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class BrokerFinding:
 
     `frames` are the shortest frames found that cause the fault, in the order to send them.
     `locations` has the number of faults by request name (or kind of frame) and version (-1 if
-    unknown). `unshrunk` says why shrinking the frames stopped early; "" if it did not.
+    unknown). `unshrunk` is the reason if shrinking the frames stopped early, else "".
     """
 
     fault: str
@@ -495,7 +495,7 @@ class _Target:
     def reproduces(
         self, frames: Sequence[Frame], fault: str, cause: str
     ) -> tuple[str | None, bool]:
-        """Sends `frames` until `fault` occurs again.
+        """Sends `frames` in order, but stops if `fault` occurs again.
 
         Returns (cause, waited) if the fault has occurred, else (None, waited). A fault of one frame
         must have the same `cause` as before; a crash or hang may have another cause. `waited` is

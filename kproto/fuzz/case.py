@@ -106,7 +106,7 @@ class Case:
     kind: str
 
     def question(self, number: int) -> str:
-        """Returns the line of JSON for an implementation, without line end; its id is `number`."""
+        """Returns the line of JSON for an implementation, with `number` as id, without line end."""
         return json.dumps({"id": number, **self._body()}, ensure_ascii=True, separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:

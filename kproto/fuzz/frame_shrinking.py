@@ -1,8 +1,8 @@
 """Makes the frames that cause a fault of a broker as few and as short as possible.
 
 Removes frames, then requests from a frame with several requests, then values from a request, then
-bytes. If the size field of a frame was right, it is kept right. A function of the caller sends the
-frames, and returns True if they cause the fault.
+bytes. A size field that was right is kept right. A function of the caller sends the frames, and
+returns True if they cause the fault.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SIZE: Final = struct.Struct(">i")
 
 
 def smallest_frames(frames: Frames, reproduces: Callable[[Frames], bool]) -> Frames:
-    """Returns the smallest frames found that `reproduces` accepts; `frames` if none are smaller."""
+    """Returns the smallest frames found that `reproduces` accepts; this may be `frames` itself."""
     for steps in (_fewer_frames, _shorter(_fewer_requests), _shorter(_values), _shorter(_bytes)):
         frames = minimize(frames, reproduces, steps, _rank)
     return frames
@@ -67,7 +67,7 @@ def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], It
 
 
 def _fewer_requests(frame: Frame) -> Iterator[Frame]:
-    """Yields copies of the frame, each without one of its requests; none for a single request."""
+    """Yields copies of a frame without one of its requests; nothing for a single request."""
     parts = []
     at = 0
     while at + _SIZE.size <= len(frame.data):

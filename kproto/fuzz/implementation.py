@@ -1,8 +1,8 @@
 """Runs a command that answers cases, and detects a crash, a hang, and lines that are no answers.
 
-`Implementation` writes cases to the process and reads answers from it, with a time limit, and
-restarts the process. A missing answer becomes an `Outcome`. `judging` decides whether answers are
-right.
+`Implementation` writes cases to the command's process, reads answers from it with a time limit, and
+restarts the process after a failure. A missing answer becomes an `Outcome`. `judging` decides
+whether answers are right.
 """
 
 from __future__ import annotations

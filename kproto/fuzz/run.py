@@ -275,8 +275,8 @@ class _FindingCollector:
     def add(self, verdict: Verdict, case: Case, right: Answer, given: Answer) -> None:
         """Adds a fault to its finding, and keeps the shortest example.
 
-        After `max_findings` findings, the faults that match none of them are grouped only by
-        `Fault` and operation.
+        After `max_findings` findings, the faults that match none of these findings are grouped only
+        by `Fault` and operation.
         """
         key = (verdict, case.operation)
         if key not in self.groups and len(self.groups) >= self.settings.max_findings:

@@ -95,8 +95,8 @@ def _case_of_fewer_bytes(case: Case) -> Iterator[Case]:
 def fewer_values(message_version: MessageVersion, data: bytes) -> Iterator[bytes]:
     """Yields the message in `data`, then copies of it with one value removed or changed, encoded.
 
-    Yields all of them twice: at first alone, then each with the bytes that follow the message in
-    `data`. Yields nothing if kproto cannot read the message.
+    First yields all these encodings alone, then yields each encoding with the bytes that follow the
+    message in `data`. Yields nothing if kproto cannot read the message.
     """
     try:
         read, end = message_version.cls.decode_from(data, 0, message_version.version)

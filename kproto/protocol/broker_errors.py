@@ -108,7 +108,7 @@ class RecordTooLargeError(BrokerResponseError):
 
 
 class InvalidTopicError(BrokerResponseError):
-    """INVALID_TOPIC_EXCEPTION (17): the topic's name is invalid, or clients may not write to it.
+    """INVALID_TOPIC_EXCEPTION (17): the topic's name is invalid, or the topic refuses writes.
 
     Clients may not write to internal topics such as `__consumer_offsets`.
     """

@@ -18,8 +18,8 @@ _WORD: Final = re.compile(r"\w+")
 class _ErrorCodeFields(NamedTuple):
     """Describes where a struct class has error codes.
 
-    `has_code` is True if the class has the field `error_code`. `struct_fields` are the names of its
-    fields whose structs have `error_code`, directly or in structs inside them.
+    `has_code` is True if the class has the field `error_code`. `struct_fields` are the names of the
+    fields whose structs have `error_code`, directly or in an inner struct.
     """
 
     has_code: bool

@@ -131,7 +131,7 @@ class ClientConnection:
     ) -> bytes:
         """Returns the frame of a request with an encoded `body`; the request must get a response.
 
-        Raises the errors of `send`, except those of the body.
+        Raises the errors of `send`, except errors in the body.
         """
         return self._frame(cls, version, self._answer(cls, version), body, context)
 

@@ -66,7 +66,7 @@ def decode_subscription(
 
 
 def subscription_version(data: bytes) -> int:
-    """Returns the version of a subscription, even an unknown newer one.
+    """Returns the version of a subscription, even an unknown newer version.
 
     Raises DecodeError if the bytes have no valid version.
     """

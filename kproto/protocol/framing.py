@@ -1,9 +1,10 @@
 """Reads and writes frames. A frame is an int32 with a size in bytes, then as many bytes.
 
 `FrameReader` provides the memory for reads from a socket. A frame that is larger than the shared
-buffer is read into several buffers of its own, its pieces, which are then joined to the `bytes` for
-the decoder. A piece is allocated only when the pieces before it are full, and is no larger than all
-of them together. So the memory follows the received bytes, not the announced size.
+buffer is read into several buffers of its own, called pieces. The pieces are then joined to the
+`bytes` for the decoder. A piece is allocated only when all previous pieces are full, and is no
+larger than all previous pieces together. So the memory follows the received bytes, not the
+announced size.
 
 The first pieces, up to `REUSED_BYTES` in total, are kept for the next large frame. If they were
 freed, the allocator would return them to the system, and each new allocation would cost a page
@@ -83,8 +84,8 @@ class FrameReader:
     def first_bytes(self) -> bytes:
         """Returns up to eight bytes of the first frame that is not complete, for error messages.
 
-        They begin with the size of the frame. If the frame is larger than the shared buffer, they
-        begin after the size.
+        The bytes begin with the size of the frame, unless the frame is larger than the shared
+        buffer: then they begin after the size.
         """
         first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
         return bytes(first[:8])

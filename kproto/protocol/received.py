@@ -210,9 +210,9 @@ def original_or_encoded(
 
     `encoded` is kproto's encoding of a message that was decoded from `received`, and then may have
     been changed. The message is unchanged if kproto encodes the message in `received` as `encoded`.
-    The bytes of an unchanged message may differ: a length may have more bytes than needed, and true
-    may be any byte except 0. Bytes are compared instead of messages, because 0.0 equals -0.0, and
-    NaN does not equal itself.
+    The received bytes of an unchanged message may differ from `encoded`: a length may have more
+    bytes than needed, and true may be any byte except 0. Bytes are compared instead of messages,
+    because 0.0 equals -0.0, and NaN does not equal itself.
     """
     if not received or encoded == received:
         return encoded

@@ -44,8 +44,9 @@ class Proxy:
 
     Both are `host:port`; with port 0 in `listen` the system chooses a port. `on_event` is called
     with each event and the number of its connection. `on_notice` is called with messages about the
-    proxy itself, and the number of the connection or None. `recorder` records the traffic, secrets
-    as asterisks unless `show_secrets` is set. Raises ConfigurationError for invalid addresses.
+    proxy itself, and the number of the connection or None. `recorder` records the traffic, with
+    asterisks in place of secrets unless `show_secrets` is set. Raises ConfigurationError for
+    invalid addresses.
     """
 
     def __init__(

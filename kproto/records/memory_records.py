@@ -32,7 +32,7 @@ def read_batches(
     """Yields the batches in the `records` field of a Fetch response or Produce request, in order.
 
     Yields a `RecordBatch` for a batch of magic 2, a `LegacyBatch` for a message of magic 0 or 1; a
-    field may have both. With `check_crc`, calls `RecordBatch.check` on each.
+    field may have batches and messages. With `check_crc`, calls `RecordBatch.check` on each.
 
     Brokers cut a Fetch response at its size limit, so an incomplete last batch is ignored. With
     `allow_partial=False` (for Produce) an incomplete batch is an error. With `whole_first` only

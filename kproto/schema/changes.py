@@ -143,7 +143,7 @@ class ReleaseComparison:
 
 
 def find_message(name: str) -> MessageSpec:
-    """Returns the message called `name`. Raises UnknownNameError if there is none.
+    """Returns the message called `name`. Raises UnknownNameError if no message has this name.
 
     `name` may be a former name of the message, or a former name of an API followed by `Request` or
     `Response`.
@@ -249,7 +249,7 @@ def _plain_words(wire: WireType) -> str:
 def field_words(field: LayoutField) -> str:
     """Returns text with the field's type, nullability, default and tag.
 
-    The default is left out if the definition does not state one.
+    The default is left out if the definition states no default.
     """
     words = _plain_words(field.type)
     if field.type.nullable:

@@ -1,6 +1,6 @@
 """Converts a message to the JSON of Kafka's JsonConverter classes, and back.
 
-Field names are in camelCase; bytes are base64, uuids base64url without padding. A field of type
+Field names are in camelCase; bytes are base64; uuids are base64url without padding. A field of type
 `records` is written as base64 (Kafka writes an empty string, but reads base64). A tagged field at
 its default is left out.
 
@@ -240,7 +240,7 @@ def _decode_base64(text: str) -> bytes:
     """Returns the bytes of base64 as Kafka's converter (Jackson) reads it.
 
     Raises ValueError for other text. Each group of four characters may end with padding, not only
-    the last. White space is allowed before a group and at the end.
+    the last group. White space is allowed before a group and at the end.
     """
     if not _BASE64.fullmatch(text):
         raise ValueError

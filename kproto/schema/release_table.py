@@ -1,9 +1,9 @@
 """Looks up the version ranges of all APIs in each release of Apache Kafka, from 0.8.2.0 on.
 
 The data file in this package was extracted from the clients jars of all releases at Maven Central.
-For 2.2.0 and later, the source is the message definitions. For earlier releases it is the class
-ApiKeys, which declares only version ranges. For each API, the file has a row for each release that
-changed the API.
+For 2.2.0 and later, the source is the message definitions. For earlier releases, the source is the
+class ApiKeys, which declares only version ranges. For each API, the file has a row for each release
+that changed the API.
 
 Releases are ordered by number, not by date: 0.10.2.2 comes before 0.11.0.0, although it was
 released later.
@@ -42,14 +42,14 @@ TABLE_FILE: Final = "versions.json"
 class ApiRange:
     """The versions of an API in a release; its request and its response have the same versions.
 
-    - `versions`: the versions in the release's clients. `unstable`: the versions among them that
+    - `versions`: the versions in the release's clients. `unstable`: the versions in `versions` that
       are not final, and that a user must enable.
     - `placeholder` (0.8.2 only): versions with a schema that no broker implemented. They are not in
       `versions`.
     - `flexible`: empty before 2.4.0, because earlier releases do not declare it.
     - `listeners`: the servers that accept the request; empty before 2.8.0, for the same reason.
     - `deprecated`: empty before 3.7.0, for the same reason.
-    - `name`: the newest name of the API; `called`: its name in the release.
+    - `name`: the newest name of the API; `called`: the name of the API in the release.
     """
 
     api_key: int

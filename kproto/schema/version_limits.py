@@ -67,10 +67,10 @@ class VersionedFields(NamedTuple):
 def highest_version_limit(shape: VersionedFields, value: object) -> VersionLimit | None:
     """Returns the removed field whose last version is the lowest; None if there is none.
 
-    Only fields with a value other than their default count. A string field does not count if the
-    uuid field that replaces it has a value too, as a topic id replaces a topic name (KIP-516). A
-    uuid field replaces a string field if both are in the same struct, and the first version of the
-    uuid follows the last version of the string.
+    A field counts only if its value is not the default. A string field does not count if the uuid
+    field that replaces it has a value too, as a topic id replaces a topic name (KIP-516). A uuid
+    field replaces a string field if both are in the same struct, and the first version of the uuid
+    follows the last version of the string.
     """
     return min(
         _set_fields(shape, value, "", attrgetter("removed")),
@@ -164,7 +164,7 @@ def versioned_fields(message: MessageSpec) -> VersionedFields:
 def _replaces(field: FieldSpec, other: FieldSpec) -> bool:
     """Returns True if `field` is a uuid that replaces `other`, a string.
 
-    The first version of `field` is then the version after the last one of `other`.
+    The first version of `field` is then the version after the last version of `other`.
     """
     follows = field.versions.lowest == other.versions.highest + 1
     return follows and (other.type, field.type) == ("string", "uuid")

@@ -118,7 +118,7 @@ def _fixed_width(kind: WireType) -> int | None:
 def _plain_width(kind: WireType) -> int | None:
     """Returns the size in bytes of a flexible struct without its tagged fields.
 
-    Returns None if this size varies, if `kind` is nullable, or if it is not a flexible struct.
+    Returns None if this size varies, or if `kind` is nullable or not a flexible struct.
     """
     shape = kind.struct
     if shape is None or not shape.flexible or kind.nullable:

@@ -25,8 +25,8 @@ _FIRST: Final = 0
 async def new_exchange(sasl: Sasl, host: str, address: str) -> ClientExchange:
     """Returns a new exchange of `sasl` with the broker at `host`.
 
-    A user's own mechanism may raise any exception. A KprotoError is raised unchanged, any other
-    exception as AuthenticationError, whose text has `address`.
+    A user's own mechanism may raise any exception. A KprotoError is raised unchanged; any other
+    exception is raised as AuthenticationError, whose text has `address`.
     """
     try:
         return await sasl.exchange(host)

@@ -187,7 +187,8 @@ TokenFunction: TypeAlias = Callable[[], "str | BearerToken | Awaitable[str | Bea
 class OAuthBearer:
     """Authenticates by OAUTHBEARER (RFC 7628, KIP-255) with tokens that your function returns.
 
-    `extensions` (KIP-342) are sent with each token that is a str; a BearerToken has its own.
+    `extensions` (KIP-342) are sent with each token that is a str; a BearerToken has its own
+    extensions.
     """
 
     token: TokenFunction = field(repr=False)

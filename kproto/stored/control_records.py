@@ -58,8 +58,8 @@ class ControlRecord(NamedTuple):
     """A control record.
 
     - `type`: a ControlRecordType, or an int for an unknown type, whose `message` is None.
-    - `version`: the version of the value. With None, `encode_control_record` writes version 0 for
-      an abort or commit marker, and the `version` field of the message for other types.
+    - `version`: the version of the value. If it is None, `encode_control_record` writes version 0
+      for an abort or commit marker, and the `version` field of the message for other types.
     - `unread`: the bytes that a version above the highest known version appends to the message. For
       an unknown type, `unread` is the whole value, None for null.
     - `key_version`: the version of the key.

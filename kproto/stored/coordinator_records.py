@@ -1,9 +1,9 @@
 """Reads and writes the records of coordinators: one message for the key, one for the value.
 
-They are the records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`. The
-key begins with an int16, which Kafka 4 calls the record type and Kafka 3.9 calls the version of the
-key; the numbers are the same. The value begins with an int16 version, and is null in a tombstone.
-Source: Kafka's CoordinatorRecordSerde and MessageUtil.
+Coordinators store records in `__consumer_offsets`, `__transaction_state` and `__share_group_state`.
+The key begins with an int16, which Kafka 4 calls the record type and Kafka 3.9 calls the version of
+the key; the numbers are the same. The value begins with an int16 version, and is null in a
+tombstone. Source: Kafka's CoordinatorRecordSerde and MessageUtil.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ _NUMBERS: Final = numbers_of(COORDINATOR_TOPICS)
 class CoordinatorRecord(NamedTuple):
     """A record of a coordinator; `value` is None in a tombstone.
 
-    `version` is the version of the value. In a tombstone it is None. In a record to encode it may
-    be None, too: then `encode_coordinator_record` writes the latest stable version.
+    `version` is the version of the value, None in a tombstone. If `version` is None in a record
+    with a value, `encode_coordinator_record` writes the latest stable version.
     """
 
     key: Message

@@ -59,7 +59,7 @@ def decode_after_prefix(cls: type[Message], data: bytes, start: int, version: in
 
 
 class Versioned(Protocol):
-    """A record; `version` is the message version in which to write it, None for the latest stable.
+    """A record; `version` is the message version to write, None for the latest stable version.
 
     Callers may set a value that is no int, which `version_to_write` refuses.
     """

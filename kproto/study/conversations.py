@@ -204,7 +204,7 @@ class ConversationSplitter:
         return self._splitters[side].pending
 
     def feed(self, side: Side, time_us: int, data: bytes) -> list[TrafficEvent]:
-        """Adds bytes of `side` that were captured at `time_us`; returns the events they complete.
+        """Adds bytes of `side` captured at `time_us`; returns the events that these bytes complete.
 
         The time of a frame's event is the capture time of its last byte, even if the frame is found
         later.

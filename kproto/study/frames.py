@@ -101,10 +101,10 @@ def annotate_frame(
 ) -> Node:
     """Returns a request or response, with or without size and header, as a tree.
 
-    The children of the root are `size`, `header` and the message, if `part` includes them. With
-    `part` `body` the root is the message. `part` is detected by default (see `detect_part`). Bytes
-    after the body are a node `trailing`, not a fault, because brokers ignore them; but with `part`
-    `body` they are a fault. The other arguments are those of `annotate`.
+    The children of the root are `size`, `header` and the message, if `part` includes them. If
+    `part` is `body`, the root is the message. `part` is detected by default (see `detect_part`).
+    Bytes after the body are a node `trailing`, not a fault, because brokers ignore them; but if
+    `part` is `body`, they are a fault. The other arguments are those of `annotate`.
 
     The header of a request has its api key and version. For a response or a body, `message` and
     `version` are required; raises ConfigurationError without them.
@@ -240,8 +240,8 @@ def detect_part(
 ) -> Part:
     """Returns the part that the bytes are most likely: `frame`, `message` or `body`.
 
-    Tries each possible part, and returns the part as which the bytes can be read best (see
-    `_readable`). If `cls` or `version` is None, the bytes must be a request with a header.
+    Reads the bytes as each possible part, and returns the part that fits best (see `_readable`). If
+    `cls` or `version` is None, the bytes must be a request with a header.
     """
     size = int.from_bytes(data[:_SIZE_BYTES], "big", signed=True)
     is_sized = len(data) >= 8 and size == len(data) - _SIZE_BYTES

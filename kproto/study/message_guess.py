@@ -53,9 +53,9 @@ class Guess(NamedTuple):
     All `versions` read the bytes with the same result. `part` is `frame` (with size and header),
     `message` (with header) or `body`. `score` is for ranking; a positive score supports the guess.
     `exact` is True if the message has no fault and no bytes follow it; after a request with a
-    header, bytes may follow. Faults inside its records or bytes fields do not count. Only the first
-    MAX_GUESSED_NODES nodes are checked. Guesses that are not exact are returned only if no guess is
-    exact. `reasons` explain the score.
+    header, bytes may follow. Faults inside records or bytes fields of the message do not count.
+    Only the first MAX_GUESSED_NODES nodes are checked. Guesses that are not exact are returned only
+    if no guess is exact. `reasons` explain the score.
     """
 
     message: str
@@ -67,7 +67,7 @@ class Guess(NamedTuple):
 
     @property
     def is_response(self) -> bool:
-        """Returns True if the message is a response; `annotate_frame` needs this as `response`."""
+        """Returns True for a response; pass the result to `annotate_frame` as `response`."""
         return self.message.endswith("Response")
 
 

@@ -51,7 +51,8 @@ class SkippedPackets:
     - `other_protocol`: skipped packets without TCP. `broken`: skipped packets that cannot be read.
     - `fragments`: skipped IP fragments that are invalid, or whose IP packet stayed incomplete.
     - `truncated`: packets of which the capture has only the first bytes. They are not skipped.
-    - `truncation`: which packet or block of the file is cut off or broken, and why, else None.
+    - `truncation`: which packet or block of the file is cut off or broken, and why; None if there
+      is no such fault.
     """
 
     other_protocol: int = 0

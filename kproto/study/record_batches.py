@@ -307,7 +307,7 @@ def _record(
 def _counted(builder: NodeBuilder, parent: Node, name: str, pos: int) -> tuple[Node, int]:
     """Reads the length and the bytes of a key or value.
 
-    Returns its node and the position after it.
+    Returns the node of the key or value, and the position after the bytes.
     """
     node = builder.node(parent, name, "bytes", pos)
     bits, pos = builder.bits(node, pos, 5)

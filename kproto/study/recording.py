@@ -51,8 +51,8 @@ _HEAD: Final = b'{"kproto_recording": 1}\n'
 class RecordingEntry:
     """An entry of a recording: bytes that a side sent, or the start or end of a connection.
 
-    `client` and `target`, the addresses, are set at the start of a connection. `closed`, the
-    reason, is set at its end.
+    `client` and `target`, the addresses, are set at the start of a connection. `closed`, the reason
+    of the end, is set at the end of a connection.
     """
 
     time_us: int
@@ -72,8 +72,8 @@ class _Writable(Protocol):
 class Recorder:
     """Writes entries to `file`, up to `max_bytes` bytes.
 
-    If an entry would exceed `max_bytes`, `is_full` becomes True, and this entry and all later ones
-    are dropped. Raises OSError if a write fails or writes only a part of the bytes.
+    If an entry would exceed `max_bytes`, `is_full` becomes True, and this entry and all later
+    entries are dropped. Raises OSError if a write fails or writes only a part of the bytes.
     """
 
     def __init__(self, file: _Writable, max_bytes: int = DEFAULT_MAX_RECORDED_BYTES) -> None:

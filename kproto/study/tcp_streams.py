@@ -117,7 +117,7 @@ class TcpStream:
         """Adds the bytes of a segment, captured at `time_us`.
 
         Returns the bytes that can now be read in order. If too many bytes wait for a missing
-        segment, also returns a gap in its place.
+        segment, also returns a gap in place of this segment.
         """
         if not data:
             return []

@@ -40,7 +40,8 @@ class InvalidMessage(NamedTuple, Generic[M]):
 class _InvalidValue(NamedTuple):
     """An invalid value for a field.
 
-    If only an element of the value is invalid, `suffix` is its path in the field, such as `[0]`.
+    If only an element of the value is invalid, `suffix` is the path of the element in the field,
+    such as `[0]`.
     """
 
     value: Any

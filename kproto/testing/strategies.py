@@ -59,8 +59,8 @@ _NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
 def versions_of(message: type[Message]) -> SearchStrategy[int]:
     """Draws versions of a message; they shrink to the lowest version.
 
-    Raises TypeError if `message` is not a generated message class, as all functions here with an
-    argument `message` do.
+    Raises TypeError if `message` is not a generated message class, as do all functions of this
+    module that have an argument `message`.
     """
     _check_message(message)
     return st.sampled_from(message.VALID_VERSIONS)
@@ -71,10 +71,10 @@ def messages(
 ) -> SearchStrategy[M]:
     """Draws instances of `message` that can be encoded at `version` (None: at a drawn version).
 
-    Each equals `decode(encode(version), version)`. In flexible versions structs may have unknown
-    tagged fields. `fields` maps attribute names to strategies that replace the default strategies.
-    If `version` is None, a strategy has no effect at a drawn version that lacks the field. Raises
-    ConfigurationError for a version or a field that the message lacks.
+    Each instance equals `decode(encode(version), version)`. In flexible versions structs may have
+    unknown tagged fields. `fields` maps attribute names to strategies that replace the default
+    strategies. If `version` is None, a strategy has no effect at a drawn version that lacks the
+    field. Raises ConfigurationError for a version or a field that the message lacks.
     """
     _check_message(message)
     if version is None:
@@ -330,8 +330,8 @@ class _StrategyBuilder:
 def _common_fields(shapes: Sequence[StructLayout]) -> Iterator[list[LayoutField]]:
     """Yields, for each field that all `shapes` have, its layouts in the order of `shapes`.
 
-    Raises ConfigurationError if one of `shapes` lacks a field whose default is null, and another
-    does not allow null.
+    Raises ConfigurationError if one of `shapes` lacks a field whose default is null, and another of
+    `shapes` does not allow null in this field.
     """
     fields_by_name = [{field.name: field for field in shape.all_fields()} for shape in shapes]
     for name, field in fields_by_name[0].items():

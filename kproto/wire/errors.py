@@ -119,7 +119,7 @@ class UnreadableRecordError(CorruptBatchError):
     """A record that a broker has stored cannot be decoded; Java: RecordDeserializationException.
 
     `topic`, `partition` and `record_offset` name the record. A consumer raises the error once, and
-    continues at `next_offset`; both offsets are those of the log. `raw` has the stored bytes, and
+    continues at `next_offset`; both are offsets in the log. `raw` has the stored bytes, and
     `content` says what the bytes are: "record", the encoded record; "records", all records of its
     decompressed batch from this record on, because the bounds of the records are unknown; or
     "batch", the whole batch, because it cannot be decompressed.
@@ -178,7 +178,8 @@ class AuthenticationError(KprotoError):
     token is malformed.
 
     kproto writes no password, key or SCRAM proof into the text. The text may quote the server's
-    message. In a broker's message, user names and secrets of at least 4 characters are replaced.
+    message. If the server is a broker, user names and secrets of at least 4 characters are replaced
+    in this message.
     """
 
 
@@ -205,7 +206,7 @@ class RequestTimeoutError(KprotoError, TimeoutError):
 
 
 class BrokerResponseError(KprotoError):
-    """A broker returned an error code. `code`, `name` and `retriable` are those of Kafka.
+    """A broker returned an error code. `code`, `name` and `retriable` are as in Kafka.
 
     `detail` describes the failed request.
     """

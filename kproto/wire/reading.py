@@ -57,7 +57,7 @@ SHARED_COUNTS: Final = 128
 class _ArrayStructs(dict[str, list[struct.Struct]]):
     """Maps a `struct` format character to the Structs for 0, 1, 2 … numbers of that format.
 
-    The Structs of a format are built at its first use.
+    The Structs of a format are built at the first use of the format.
     """
 
     def __missing__(self, letter: str) -> list[struct.Struct]:

@@ -52,7 +52,7 @@ class Credentials:
     SASLprep changes or refuses, such as compatibility characters. For such a password, set
     `prepare_strings=False` if the broker has salted it unchanged.
 
-    Raises `ConfigurationError` for an empty name or password, or one with a NUL.
+    Raises `ConfigurationError` for a name or password that is empty or has a NUL.
     """
 
     username: str

@@ -15,7 +15,7 @@ class ClientExchange(Protocol):
     """Defines a client's side of one authentication.
 
     `first` and `next` raise `AuthenticationError` if the authentication fails. The exchange cannot
-    continue after that.
+    continue after this failure.
     """
 
     @property
@@ -44,7 +44,7 @@ class ServerExchange(Protocol):
     """Defines a server's side of one authentication.
 
     `next` raises `AuthenticationError` if the authentication fails. The exchange cannot continue
-    after that.
+    after this failure.
     """
 
     @property

@@ -51,8 +51,8 @@ def client_exchange(mechanism: str, credentials: Credentials) -> ClientExchange:
 def server_exchange(mechanism: str, lookup: CredentialLookup) -> ServerExchange:
     """Returns the server's side of a mechanism, with its default settings.
 
-    Raises `ConfigurationError` for an unknown mechanism; a broker answers its client with error
-    code 33 and the names in `MECHANISMS`.
+    Raises `ConfigurationError` for an unknown mechanism; a broker then answers the client with
+    error code 33 and the names in `MECHANISMS`.
     """
     return _find(mechanism).server(lookup)
 

@@ -75,7 +75,7 @@ class BearerToken:
 
 @dataclass(frozen=True, slots=True)
 class BearerIdentity:
-    """Holds the principal of a token, and its expiry in ms since 1970, None if it has no expiry."""
+    """Holds the principal of a token, and the token's expiry in ms since 1970 (None: no expiry)."""
 
     principal: str
     expires_at_ms: int | None = None

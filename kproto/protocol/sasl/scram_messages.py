@@ -194,8 +194,8 @@ class ServerFinal:
 def _split_gs2_header(text: str, where: str) -> tuple[str, str, str]:
     """Returns the channel binding flag, the authorization id (`a=…` or ""), and the other text.
 
-    The GS2 header (RFC 5802, 7: gs2-header) has the first two. Raises AuthenticationError if it is
-    missing or invalid, or requires channel binding.
+    The GS2 header (RFC 5802, 7: gs2-header) has the flag and the authorization id. Raises
+    AuthenticationError if the header is missing or invalid, or requires channel binding.
     """
     parts = text.split(",", 2)
     if len(parts) < 3:

@@ -43,7 +43,8 @@ def saslprep(text: str, what: str, *, stored: bool = False) -> str:
     """Prepares a user name or password for comparison by RFC 4013.
 
     `what` names the text in errors. With `stored` the text is a "stored string", and code points
-    that Unicode 3.2 does not assign are refused; otherwise it is a "query", which may have them.
+    that Unicode 3.2 does not assign are refused; otherwise it is a "query", which may have such
+    code points.
 
     Raises `AuthenticationError` for text that SASLprep prohibits, or that becomes empty.
     """
@@ -109,8 +110,8 @@ def _fault(prepared: str, *, stored: bool) -> str | None:
 def _bidirectional_text_is_whole(prepared: str) -> bool:
     """Returns True if the text obeys RFC 3454, 6.
 
-    Text with a right-to-left character must begin and end with one, and must have no left-to-right
-    character.
+    Text with a right-to-left character must begin and end with a right-to-left character, and must
+    have no left-to-right character.
     """
     if not any(map(stringprep.in_table_d1, prepared)):
         return True

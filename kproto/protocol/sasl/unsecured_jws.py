@@ -45,7 +45,7 @@ def unsecured_validator(
     """Returns a validator that accepts unsecured tokens whose `exp` is in the future.
 
     `iat` is optional; it must be in the past and before `exp`. `clock_skew_ms` is the tolerance of
-    the comparisons with the time now. `now_ms` returns that time in ms since 1970.
+    the comparisons with the current time. `now_ms` returns the current time in ms since 1970.
     `principal_claim` is the claim that has the principal. For other tokens the validator raises
     `AuthenticationError`, whose text shows nothing of the token.
     """

@@ -211,8 +211,8 @@ class MessageSetBuilder:
     def build(self, *, base_offset: int = 0) -> bytes:
         """Returns the message set as bytes with checksums; the builder keeps its records.
 
-        Raises EncodeError if there is no record or an offset is out of range, MissingCodecError if
-        the codec is not installed.
+        Raises EncodeError if there is no record or an offset is out of range, and MissingCodecError
+        if the codec is not installed.
         """
         if not self._messages:
             raise EncodeError("a message set needs at least one record")

@@ -158,7 +158,7 @@ class BatchBuilder:
     the batch may have no record.
 
     The base timestamp is `base_timestamp`, by default the timestamp of the first record. A
-    `delete_horizon` (ms, KIP-534) replaces it.
+    `delete_horizon` (ms, KIP-534) replaces the base timestamp.
 
     Raises ConfigurationError for a setting out of range. If a setting was changed later, `build`
     raises EncodeError instead.
@@ -335,7 +335,7 @@ class BatchBuilder:
         A record does not fit if the batch would exceed `max_bytes`, or if no offset delta is left
         after 2,147,483,647. The record gets `offset_delta`, by default the next offset delta.
         Raises EncodeError for an argument of a wrong type or out of range, and for an explicit
-        `offset_delta` that is less than the next or greater than 2,147,483,647.
+        `offset_delta` that is less than the next offset delta or greater than 2,147,483,647.
         """
         if offset_delta is not None:
             return self._append_at(offset_delta, (key, value, headers, timestamp))

@@ -1,4 +1,4 @@
-"""Counts the consecutive records that have a layout, by columns of their bytes.
+"""Counts the consecutive records that have a given layout, by columns of their bytes.
 
 A column has the bytes at one position of each record. A slice with a step returns a column, and one
 comparison checks the column, so checking a record takes a tenth of the time that a comparison of

@@ -41,7 +41,7 @@ def is_run(data: bytes, pos: int, size: int, length: bytes) -> bool:
     """Returns True if a run of records of `size` bytes may begin at `pos`.
 
     Checks only the position at which the LEAST_RUN-th record of the run would begin: the encoded
-    length of a record there must be equal to `length`.
+    length at this position must be equal to `length`.
     """
     ahead = pos + size * (LEAST_RUN - 1)
     return data[ahead : ahead + 2] == length
@@ -155,8 +155,8 @@ def read_values(
 
     Stops at the first record with another layout. Takes an element of `others` for each record
     after the first one; the caller has taken the element for the first record. The other arguments
-    are like those of `read_run`. Returns three values: True if an element was taken for a record
-    that was not read, and `index` and `seen` for the next record.
+    are as in `read_run`. Returns three values: True if an element was taken for a record that was
+    not read, and `index` and `seen` for the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row, places, fields = layout
     uniform = count_uniform(

@@ -36,11 +36,11 @@ _LARGE_RECORD_BYTES: Final = 1024
 class RecordBatch:
     """A view of an encoded batch in a buffer.
 
-    The view does not copy bytes; it copies a bytearray or memoryview once. The header fields have
-    Kafka's names. `position` is the start of the batch in the buffer, `size_in_bytes` is its length
-    with the header. Timestamps are ms since the epoch, -1 for none. Two batches are equal if their
-    bytes are equal, at any position. A copy, also a pickled one, has only the bytes of the batch,
-    not the whole buffer; its `position` is 0.
+    The view does not copy a buffer of type `bytes`; it copies a bytearray or memoryview once. The
+    header fields have Kafka's names. `position` is the start of the batch in the buffer,
+    `size_in_bytes` is its length with the header. Timestamps are ms since the epoch, -1 for none.
+    Two batches are equal if their bytes are equal, at any position. A copy, also a pickled one, has
+    only the bytes of the batch, not the whole buffer; its `position` is 0.
     """
 
     __slots__ = (
@@ -195,13 +195,14 @@ class RecordBatch:
         """Returns the records; with `from_offset`, only the records from that offset on.
 
         Each record carries `topic` and `partition`. If the batch has a log append time, each record
-        has this timestamp. With `own_timestamps` each record has the timestamp of its producer.
+        has this timestamp; with `own_timestamps`, each record has the timestamp of its producer
+        instead.
 
         Headers are decoded, and their faults are raised, at the first access to `Record.headers`,
         or in this method with `eager_headers`. Raises CorruptBatchError if a record or the
         compression is corrupt, if an offset is not above the previous one, or if an offset is
         outside of the batch. Raises MissingCodecError if the codec is not installed. Does not
-        verify the checksum: `check` does.
+        verify the checksum; `check` verifies it.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         try:
@@ -353,7 +354,7 @@ class BatchReader:
         """Reads the next `most` records, or all that are left, and returns them.
 
         Leaves out the records before `from_offset`. Raises CorruptBatchError for a corrupt record;
-        the reader cannot continue after that.
+        the reader cannot continue after this error.
         """
         try:
             records = self._reader.read(most)

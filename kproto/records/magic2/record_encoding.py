@@ -46,7 +46,7 @@ def encode_head(timestamp: int, delta: int) -> bytes:
 def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, headers: Any) -> bytes:
     """Encodes a record without the length in front of it.
 
-    `head` is the result of `encode_head`, `offset_delta` an encoded varint. Raises one of
+    `head` is the result of `encode_head`, `offset_delta` is an encoded varint. Raises one of
     `ENCODE_FAILURES` for a value of a wrong type or too large.
     """
     if key is None:

@@ -44,8 +44,8 @@ class UnreadableRecordsReader:
     """Decodes the records of a batch, some at a time; raises an error for each unreadable record.
 
     Skips a record, readable or not, if `is_wanted` returns False for its offset. Skips an error
-    that stands for several records only if none of their offsets is wanted. Raises
-    MissingCodecError if the codec is not installed.
+    that stands for several records only if `is_wanted` returns False for all offsets of these
+    records. Raises MissingCodecError if the codec is not installed.
     """
 
     __slots__ = ("_items", "_next", "decompressed_bytes")
@@ -127,7 +127,7 @@ def split_batch(
 
     A record is unreadable if it cannot be decoded, if its offset does not rise above the previous
     offset, or if its offset leaves too few offsets of the batch for the later records. In the last
-    two cases its error has the offset after the previous one.
+    two cases, the error has the offset after the previous offset.
 
     If neither the lengths of the records nor the lengths of their fields fill the batch, the bounds
     of the records are unknown. In this case, one error stands for the first unreadable record and
