@@ -119,7 +119,7 @@ class Cluster(EmbeddedCluster):
         """Returns the node id of the coordinator of `key`; -1 if there is none.
 
         If `kind` is `group`, `key` is a group id; the first lookup of a group creates
-        `__consumer_offsets`. If `kind` is `transaction`, `key` is a transactional id. If it is
+        `__consumer_offsets`. If `kind` is `transaction`, `key` is a transactional id. If `kind` is
         `share`, `key` is a share partition, `group:topicId:partition`. Raises ConfigurationError
         for another kind.
         """
@@ -163,9 +163,9 @@ class Cluster(EmbeddedCluster):
 
         The former leader checks its delayed Fetches again. A Fetch with the former leader epoch
         gets FENCED_LEADER_EPOCH. A Fetch without a leader epoch gets NOT_LEADER_OR_FOLLOWER before
-        v11; since v11 the former leader serves it as a follower. Does nothing if `node` is the
-        leader. Raises BrokerResponseError for an unknown partition, and for a node that is stopped
-        or not in sync.
+        v11; since v11 the former leader serves such a Fetch as a follower. Does nothing if `node`
+        is the leader. Raises BrokerResponseError for an unknown partition, and for a node that is
+        stopped or not in sync.
         """
         self._cluster.move_leader(topic, partition, node)
 

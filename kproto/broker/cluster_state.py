@@ -1,6 +1,6 @@
 """Holds the state that all nodes of a cluster share: nodes, topics, groups, users, ACLs, quotas.
 
-Handlers read and change it through `Context.cluster`.
+Handlers read and change the state through `Context.cluster`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _INTERNAL_REPLICATION_FACTOR: Final = 3
 
 
 class ClusterState:
-    """Holds the state of one cluster; `settings` are the settings of any one of its nodes.
+    """Holds the state of one cluster; `settings` are the settings of any node.
 
     The class reads only settings that are equal on all nodes.
     """

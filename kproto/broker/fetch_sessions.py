@@ -229,7 +229,7 @@ class FetchSessionCache:
         return [(each.name or each.topic, each.requested.partition) for each in partitions]
 
     def new_context(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchContext:
-        """Returns the context of a request; `by_id` is True if its version has topic ids.
+        """Returns the context of a request; `by_id` is True if the request has topic ids.
 
         Applies an incremental request to its session. Ends the session if the request leaves no
         partition in the session. A full request ends the session that it names. If a partition is

@@ -40,7 +40,7 @@ def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderA
 
 
 def after_broker_stop(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
-    """Returns the state after `node` has stopped; `alive` does not contain it any more.
+    """Returns the state after `node` has stopped; `alive` no longer contains `node`.
 
     The last node of an ISR stays in the ISR, so that only this node can become the leader again,
     and no records are lost.

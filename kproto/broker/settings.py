@@ -86,7 +86,7 @@ _FIRST_RELEASE_OF_TRANSACTION_VERSION: Final = "4.0.0"
 class BrokerSettings:
     """Configures a `Broker`. Times are in ms unless the name has another unit, sizes in bytes.
 
-    Kafka's name of a setting is in parentheses in its description.
+    The description of a setting has Kafka's name of the setting in parentheses.
 
     Raises ConfigurationError for invalid or contradictory values.
     """

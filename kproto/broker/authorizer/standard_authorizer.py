@@ -111,9 +111,9 @@ class Authorizer:
     ) -> bool:
         """Returns True if `operation` is allowed on at least one resource of the type (KIP-679).
 
-        Other operations may imply `operation`. As in Kafka, such an operation is considered only in
-        ACLs that match the resource name `hardcode`, such as ACLs for `*`. In all other ACLs, only
-        `operation` itself and ALL are considered.
+        As in Kafka, operations that imply `operation` count only in ACLs that match the resource
+        name `hardcode`, such as ACLs for `*`. In all other ACLs, only `operation` itself and ALL
+        count.
         """
         # As in Kafka, an arbitrary name: it covers super users and resources without ACLs.
         if self.allows(principal, host, operation, resource_type, "hardcode"):

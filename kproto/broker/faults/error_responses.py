@@ -478,7 +478,7 @@ def _set_error(struct: Any, refuse: Refuse, has_message: bool = True) -> None:
 
 
 def _name(member: Any, lookup: TopicLookup = NO_TOPICS) -> str:
-    """Returns the name of `member`, an element of a request or response; "" if it has none.
+    """Returns the name of `member`, an element of a request or response; "" without a name.
 
     The element is a name itself, or the struct of a topic, resource or group.
 

@@ -124,9 +124,9 @@ OUTCOMES: Final = (Response, Delay, Close, Throttle, Cut, Silence, Refuse)
 class RequestOutcome:
     """Combines the outcomes of all control functions for one request.
 
-    `answer` is a response to send instead of the handler's. The request is handled if `handled` is
-    True and `answer` is None. If `close` is True, the connection is closed afterwards. If `silent`
-    is True, no further response is sent on the connection.
+    `answer` is a response to send instead of the handler's response. The request is handled if
+    `handled` is True and `answer` is None. If `close` is True, the connection is closed afterwards.
+    If `silent` is True, no further response is sent on the connection.
     """
 
     answer: Response | None = None

@@ -1,8 +1,8 @@
 """Implements a group of the classic protocol; executes the actions of `classic_group_state`.
 
 The group has no timers: callers call `advance`, which handles expired timeouts. A delayed response
-is a `PendingResult`. `next_deadline_ms` is when the next timeout expires. The group notifies its
-watchers when a pending result is complete, and when the next deadline becomes earlier.
+is a `PendingResult`. `next_deadline_ms` is the time at which the next timeout expires. The group
+notifies its watchers when a pending result is complete, and when the next deadline becomes earlier.
 
 Sources: KIP-62, KIP-134, KIP-345, KIP-394, KIP-559, KIP-800, KIP-814. The order of checks is that
 of a coordinator of Kafka 4.4.0.

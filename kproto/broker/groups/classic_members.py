@@ -174,8 +174,9 @@ class ClassicMember:
     `protocols` are in the order of preference. `deadline_ms` is the time at which the session
     expires, as `ClockReading.ms`; None if the session expired during a delayed request, because
     such a member stays in the group. `is_new` is True until the first generation of the member.
-    Until then the response to its JoinGroup is delayed, and it sends no heartbeats; its timeout is
-    `ClassicGroupLimits.new_member_join_timeout_ms`, not the session timeout.
+    Until then the response to the member's JoinGroup is delayed, the member sends no heartbeats,
+    and its timeout is `ClassicGroupLimits.new_member_join_timeout_ms` instead of the session
+    timeout.
     """
 
     member_id: str

@@ -60,8 +60,7 @@ class CommittedOffset(NamedTuple):
 class _PendingOffset(NamedTuple):
     """Holds an offset that takes effect when its transaction commits.
 
-    Its `position` is higher than the position of every earlier commit, in or outside of a
-    transaction.
+    `position` is higher than the position of every earlier commit, in or outside of a transaction.
     """
 
     position: int
@@ -253,6 +252,6 @@ def _end(committed: CommittedOffset, since: int | None, retention_ms: int) -> in
 def exceeds_max_length(metadata: str | None, most: int) -> bool:
     """Returns True if the metadata of a commit has more than `most` UTF-16 units.
 
-    Kafka checks this length, because a Java string is counted in UTF-16 units.
+    Kafka checks the same length: Java measures the length of a string in UTF-16 units.
     """
     return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * most

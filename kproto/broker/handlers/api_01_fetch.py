@@ -1,7 +1,7 @@
 """Fetch (1), v0 to v18.
 
-v0-v2   message sets, of magic 0 in v0 and v1, of magic 1 in v2 and v3; a batch over the size limit
-        is not returned; since v1 throttle time
+v0-v3   message sets, of magic 0 in v0 and v1, of magic 1 in v2 and v3; up to v2, a batch over the
+        size limit is not returned; since v1 throttle time
 v3      size limit of the whole response; the first batch is returned whatever its size (KIP-74)
 v4      record batches, isolation level, aborted transactions, last stable offset (KIP-98)
 v5      log start offset (KIP-107)
@@ -30,8 +30,8 @@ with compression.type=zstd gets UNSUPPORTED_COMPRESSION_TYPE, even without recor
 broker does so only if `BrokerSettings.release` is a release before 4.0.
 
 With read_committed, a partition ends at its last stable offset, and the response lists the aborted
-transactions of the records that it has. Kafka may list more aborted transactions, up to the next
-entry of an offset index.
+transactions of the returned records. Kafka may list more aborted transactions, up to the next entry
+of an offset index.
 
 Left out: replication by followers, because replicas share one log. Kafka cuts the last batch at the
 size limit; this broker omits the last batch. Kafka fills up a response that down-conversion has

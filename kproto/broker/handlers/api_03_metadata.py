@@ -1,7 +1,7 @@
 """Metadata (3), v0 to v13.
 
 v0      an empty list of topics requests all topics
-v1      null requests all topics, an empty list none; controller id, racks, internal topics
+v1      null requests all topics, an empty list requests none; controller id, racks, internal topics
 v2      cluster id (KIP-78)
 v3      throttle time
 v4      whether missing topics may be created
@@ -115,7 +115,7 @@ def _operations_of_failed(
     """Returns the authorized operations of a topic with an error.
 
     The operations are omitted if the request does not ask for them, or if the request has only the
-    id of the topic. As in Kafka, they are also omitted after an authorization error.
+    id of the topic. As in Kafka, the operations are also omitted after an authorization error.
     """
     if error.name == AUTHORIZATION_ERRORS[ResourceType.TOPIC] or requested.name is None:
         return _OPERATIONS_OMITTED

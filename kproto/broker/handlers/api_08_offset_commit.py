@@ -2,7 +2,7 @@
 
 v0      Kafka stored commits of v0 in ZooKeeper; this broker stores them like commits of v1
 v1      generation and member id; a commit may have its own timestamp
-v2-v4   retention time of the offset; since v5 the broker has the retention time (KIP-211)
+v2-v4   retention time of the offset; since v5 the broker's retention time applies (KIP-211)
 v3      throttle time
 v6      leader epoch (KIP-320)
 v7      group instance id (KIP-345)

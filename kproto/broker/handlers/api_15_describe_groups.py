@@ -5,7 +5,7 @@ v1      throttle time
 v3      authorized operations (KIP-430)
 v4      group instance id (KIP-345)
 v5      flexible
-v6      GROUP_ID_NOT_FOUND for a missing group (KIP-1043); its state is Dead in all versions
+v6      GROUP_ID_NOT_FOUND for a missing group (KIP-1043), which has the state Dead in all versions
 
 Metadata of members and the protocol are returned only for stable groups. In the response, groups
 that the client may not describe come first.

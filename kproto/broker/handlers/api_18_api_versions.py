@@ -74,8 +74,8 @@ def api_versions(
 def _add_features(response: ApiVersionsResponse, level: int, version: int) -> None:
     """Adds the feature transaction.version (KIP-890), if it is finalized.
 
-    A response of v3 lists no supported features, because its clients take a lowest supported level
-    of 0 as an error.
+    A response of v3 lists no supported features, because clients of v3 take a lowest supported
+    level of 0 as an error.
     """
     if level == 0:
         return

@@ -17,8 +17,9 @@ repeats the request.
 
 A producer with two-phase commit gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless the broker has
 transaction.two.phase.commit.enable. With keepPreparedTxn the ongoing transaction is not aborted;
-the response has the producer id and epoch of the transaction. Without the setting, keepPreparedTxn
-gets UNSUPPORTED_VERSION, as from each broker of Kafka 4.4.0.
+the response has the producer id and epoch of the transaction. Without
+transaction.two.phase.commit.enable, keepPreparedTxn gets UNSUPPORTED_VERSION, as from each broker
+of Kafka 4.4.0.
 
 Left out: nothing.
 """

@@ -6,7 +6,7 @@ v3      flexible
 v4      TRANSACTION_ABORTABLE (KIP-890)
 v5      the response has the bumped epoch for the next transaction (KIP-890)
 
-Kafka responds before the markers are written; here they are written before the response.
+Kafka responds before it writes the markers; this broker writes the markers before it responds.
 
 Left out: nothing.
 """

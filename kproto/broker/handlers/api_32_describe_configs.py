@@ -5,9 +5,10 @@ v2      a throttled response is sent at once (KIP-219)
 v3      types and documentation (KIP-569)
 v4      flexible
 
-For a topic, the response has all configs. For a broker, it has most of the configs that correspond
-to a setting of `BrokerSettings`. For a group, it has the configs in `group_configs.GROUP_SETTINGS`.
-If the request names configs, the response has only the named ones. A broker describes only itself.
+For a topic, the response has all configs. For a broker, the response has most of the configs that
+correspond to a setting of `BrokerSettings`. For a group, the response has the configs in
+`group_configs.GROUP_SETTINGS`. If the request names configs, the response has only the named
+configs. A broker describes only itself.
 
 Left out: documentation; cluster-wide defaults (broker ""), loggers and client metrics, for which
 the response has no configs; configs of share groups and streams groups.

@@ -75,7 +75,7 @@ def incremental_alter_configs(
 def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: bool) -> None:
     """Validates and alters the configs of one resource; with `validate_only` only validates them.
 
-    Raises BrokerResponseError if they are invalid or not allowed; then no config has changed.
+    Raises BrokerResponseError if a config is invalid or not allowed; then no config has changed.
     """
     kind = _RIGHT_TO.get(resource.resource_type)
     if kind is None:

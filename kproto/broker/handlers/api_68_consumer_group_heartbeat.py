@@ -39,8 +39,8 @@ def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     """Returns the member epoch, and in some cases the assignment.
 
-    The response has the assignment if it has changed, if the member joins, or if the request has
-    all fields of a joining member.
+    The response has the assignment if the assignment has changed, if the member joins, or if the
+    request has all fields of a joining member.
     """
     try:
         context.check_consumer_protocol()

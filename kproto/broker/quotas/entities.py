@@ -48,7 +48,8 @@ _FRACTION: Final = 1e-6
 class AppliedQuota(NamedTuple):
     """Holds a quota value, with the user and client id whose usage counts against the quota.
 
-    `user` or `client_id` is empty if the entity of the quota does not have that type.
+    `user` is empty if the entity of the quota has no user. `client_id` is empty if the entity has
+    no client id.
     """
 
     value: float

@@ -231,8 +231,8 @@ class SaslSession:
         In the state OPEN the client is authenticated. The session may have a lifetime (KIP-368):
         - With a lifetime, a SaslHandshake starts a re-authentication, at most once a second.
         - After the end of the lifetime, any other request must close the connection. A
-          SaslHandshake must close it, too, if the previous re-authentication began less than a
-          second ago.
+          SaslHandshake must close the connection, too, if the previous re-authentication began
+          less than a second ago.
         - All other requests are allowed. A SaslHandshake that starts no re-authentication gets
           ILLEGAL_SASL_STATE from its handler.
 

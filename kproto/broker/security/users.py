@@ -57,7 +57,7 @@ def check_users(users: Mapping[str, str]) -> None:
 
 
 class Users:
-    """Holds the users of a cluster. `passwords` are by user name.
+    """Holds the users of a cluster. `passwords` maps user names to passwords.
 
     The derivation of the keys takes some ms for each user. Passwords are used without SASLprep, as
     in Kafka.

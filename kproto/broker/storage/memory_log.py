@@ -148,8 +148,9 @@ class MemoryLog(PartitionLog):
     def _remaining_records(self, batch: RecordBatch) -> list[Record]:
         """Returns the records from the log start offset on.
 
-        In an uncompressed batch, omits a record whose offset is not greater than the offset before
-        it, because Kafka's brokers accept such a batch. Raises CorruptBatchError for other faults.
+        Kafka's brokers accept an uncompressed batch whose offsets do not increase. From such a
+        batch, omits each record whose offset is not greater than the offset before it. Raises
+        CorruptBatchError for other faults.
         """
         try:
             return batch.records(from_offset=self.start_offset)

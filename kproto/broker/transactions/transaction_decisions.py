@@ -121,9 +121,9 @@ def decide_forced_abort(
 def _may_continue(metadata: TransactionMetadata, current: ProducerIdAndEpoch) -> bool:
     """Returns True if a request with the producer id and epoch `current` is accepted.
 
-    The producer id must be that of `metadata`. The previous producer id is accepted too if its
-    epoch is exhausted, because the request may then be a repetition. Any producer id is accepted if
-    the coordinator has just created the metadata.
+    The producer id must be the producer id of `metadata`. The previous producer id is accepted too
+    if its epoch is exhausted, because the request may then be a repetition. Any producer id is
+    accepted if the coordinator has just created the metadata.
     """
     return (
         metadata.epoch == NO_EPOCH

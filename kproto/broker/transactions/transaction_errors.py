@@ -1,4 +1,4 @@
-"""Maps the coordinator's errors to errors that an older version or another API has.
+"""Maps the coordinator's errors to errors of older request versions and of other APIs.
 
 Source: KIP-588 (PRODUCER_FENCED), KIP-890 (TRANSACTION_ABORTABLE), and Kafka's
 AddPartitionsToTxnManager and ReplicaManager.

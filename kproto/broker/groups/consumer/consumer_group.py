@@ -3,7 +3,7 @@
 A member sends its subscription and its owned partitions, and gets its assignment. A change of
 members, subscriptions or subscribed topics bumps the group epoch; the epoch stays the same if a
 static member is only replaced or temporarily absent. An assignor computes the target assignment of
-an epoch (`assignors`), and each member is reconciled with it step by step
+an epoch (`assignors`), and each member is reconciled with the target assignment step by step
 (`current_assignment_builder`).
 
 The records of each change (`group_change`) are stored before the change takes effect; if they
@@ -88,7 +88,7 @@ class _Deadline(NamedTuple):
 
 
 class ConsumerGroup:
-    """Implements a group of the consumer protocol; without `state` it is empty.
+    """Implements a group of the consumer protocol; without `state`, the group is empty.
 
     `pending_records` are stored together with the first change: the tombstones of a group that this
     group replaces, or the records of its conversion.

@@ -181,7 +181,7 @@ class GroupChange:
         return metadata_hash(self.state.topics, self._topics)
 
     def update_target_assignment(self) -> None:
-        """Computes a target assignment if the group epoch is above the epoch of the present one.
+        """Computes a target assignment if the present one was computed for an older group epoch.
 
         Does nothing within the assignment interval after the last computation (KIP-1263).
         """

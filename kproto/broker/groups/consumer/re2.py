@@ -1,8 +1,8 @@
 """Parses regular expressions in the syntax of RE2, and matches complete topic names.
 
-Kafka's brokers use re2j 1.8 (https://github.com/google/re2/wiki/Syntax). Python's `re` differs: it
-has backreferences and lookaround, and a match may take exponential time. Here the time of a match
-is polynomial in the lengths of the expression and the name.
+Kafka's brokers use re2j 1.8 (https://github.com/google/re2/wiki/Syntax). Python's `re` has
+backreferences and lookaround, and a match may take exponential time. In this module, the time of a
+match is polynomial in the lengths of the expression and the name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Implements the server-side assignors of Kafka's coordinator; the results equal Kafka's.
 
-`uniform` spreads partitions evenly, and moves as few as it can: `uniform_homogeneous` if all
-members have the same subscription, else `uniform_heterogeneous`. `range_assignor` assigns a range
-of each topic's partitions to each member.
+`uniform` spreads partitions evenly, and moves as few partitions as possible. `uniform_homogeneous`
+implements `uniform` for equal subscriptions, `uniform_heterogeneous` for different subscriptions.
+`range_assignor` assigns a range of each topic's partitions to each member.
 """
 
 from collections.abc import Callable, Mapping
