@@ -45,8 +45,8 @@ MUTATIONS: Final = 1_000_000
 SEED: Final = 20260601
 
 _OPINIONS: Final = (
-    "; the last ones have the versions at which the peers agree with kproto, except for the "
-    "differences that tests/interop/test_second_opinions.py explains"
+    "; the last columns have the versions at which other libraries agree with kproto, except for "
+    "the differences that tests/interop/test_second_opinions.py explains"
 )
 
 INTRODUCTION: Final = """\
