@@ -22,6 +22,10 @@ __all__ = [
     "run_settings",
 ]
 
+#: The largest `max_offset_gap` whose processed offsets certainly fit into the metadata of a commit,
+#: with the brokers' default of `offset.metadata.max.bytes` (4,096).
+MOST_TRANSACTIONAL_GAP: Final = 24_000
+
 #: The order of processing: one record at a time of each partition, of each key of a partition, or
 #: no order.
 Order: TypeAlias = Literal["partition", "key", "none"]
@@ -210,6 +214,12 @@ class RunSettings:
                 f"commit_interval_ms is {commit_interval_ms}, and transaction_timeout_ms "
                 f"{transaction_timeout_ms}: a transaction lasts for commit_interval_ms, and needs "
                 "the rest of its timeout to end. Set at most half of it"
+            )
+        if transactional_id is not None and max_offset_gap > MOST_TRANSACTIONAL_GAP:
+            raise ConfigurationError(
+                f"max_offset_gap is {max_offset_gap}; with transactional_id it is at most "
+                f"{MOST_TRANSACTIONAL_GAP}, because the metadata of a commit has no space for more "
+                "processed offsets, and their records would be processed again"
             )
         topics = _checked_topics(retry_topics)
         if dead_letter_topic in [each.topic for each in topics]:

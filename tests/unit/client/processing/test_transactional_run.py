@@ -683,6 +683,7 @@ async def test_sends_after_the_handler_are_refused() -> None:
             "half",
         ),
         ({"transactional_id": ID, "transaction_timeout_ms": 10**12}, "transaction_timeout_ms"),
+        ({"transactional_id": ID, "max_offset_gap": 24_001}, "at most 24000"),
         ({"transactional_id": "x" * 40_000}, "at most 32767 bytes"),
     ],
 )
