@@ -227,7 +227,7 @@ async def _skip_before_timestamp(
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Moves each start forward to the first record of `min_timestamp_ms` or later.
+    """Moves each start forward to the first record at or after `min_timestamp_ms`.
 
     If a partition has no such record, its start becomes its end.
     """

@@ -153,8 +153,8 @@ class _TopicPartitions:
     def sticky_partitions(self, topic: str, rows: int, sticky_rows: int) -> npt.NDArray[np.int64]:
         """Returns a partition for each of `rows` rows that have neither key nor partition.
 
-        Each `sticky_rows` consecutive rows get the same partition. Partitions without a leader are
-        skipped, unless no partition has a leader.
+        Each `sticky_rows` consecutive rows get the same partition. Skips partitions without a
+        leader if at least one partition has a leader.
         """
         with_leader = np.array(self._partitions(topic)[1], dtype=np.int64)
         turns = self._sticky + np.arange(rows) // sticky_rows
