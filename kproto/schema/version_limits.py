@@ -171,6 +171,6 @@ def _replaces(field: FieldSpec, other: FieldSpec) -> bool:
 
 
 def _is_name(field: FieldSpec, other: FieldSpec) -> bool:
-    """Returns True if `field` is a string field, and `other` a uuid field of later versions."""
+    """Returns True if `field` is a string field, and `other` is a uuid field of later versions."""
     before = bool(field.versions) and field.versions.lowest < other.versions.lowest
     return before and (field.type, other.type) == ("string", "uuid")

@@ -243,7 +243,7 @@ class _Validator:
     def validate_one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
         """Raises BytesFault, which names the first invalid field of `fields`.
 
-        A check of all `fields` together has failed before.
+        Call it after a check of all `fields` together has failed.
         """
         for name, kind in fields:
             try:

@@ -54,8 +54,7 @@ def frames_in(data: bytes) -> list[Frame]:
     """Returns the frames in `data`, without skippable frames (RFC 8878, section 3.1.2).
 
     Leaves out the last frame if it follows another frame and is cut before its first content, or if
-    it is skippable and is cut.
-    Kafka reads with zstd-jni, which does the same.
+    it is skippable and is cut. Kafka's reader, zstd-jni, also leaves out such a frame.
 
     Raises ValueError if `data` is empty, has bytes outside frames, or ends inside a frame; if a
     block has a reserved type or is too large; or if a frame declares more or fewer bytes than its

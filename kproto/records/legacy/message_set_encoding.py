@@ -246,7 +246,7 @@ def down_convert(
 
     Converts like Kafka up to 3.9:
     - headers are lost, and the codec stays the same;
-    - a control batch becomes b"", and so does a batch without remaining records;
+    - a control batch, and a batch without remaining records, become b"";
     - a batch of the same or an earlier magic is returned unchanged;
     - records before `from_offset` are left out, unless the batch is compressed.
 

@@ -79,9 +79,10 @@ _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
 def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     """Returns the steps that fold a message of `size` bytes; a step is (bits taken, mask, shifts).
 
-    Each multiple x^n + x^a + … in `LADDER` folds the message down to n bits, and the last multiple
-    down to the tail. The excess is the number of bits above this target. A step takes the excess,
-    but at most n - a bits. A multiple makes steps while the excess has a minimum size, which is
+    Each multiple x^n + x^a + … in `LADDER` folds the message down to n bits; the last multiple
+    folds the message down to the tail. The excess is the number of bits above this target. A step
+    takes the excess, but at most n - a bits. A multiple makes steps while the excess has a minimum
+    size, which is
 
     - n - a bits if n is above 8,000;
     - 1 bit for the last multiple;
