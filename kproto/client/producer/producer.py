@@ -491,17 +491,20 @@ class Producer:
             and asyncio.get_running_loop() is sends.loop
         ):
             waiter = sends.collect(key, value)
-        if waiter is None:
-            record = ProducerRecord(value, key, headers, timestamp, partition)
-            batch, position = await self._appender.append(topic, record, is_single=True)
-            if not batch.future.done():
-                waiter = asyncio.get_running_loop().create_future()
-                batch.waiters.append((position, (waiter,)))
         if waiter is not None:
             outcome = await waiter
-            if isinstance(outcome, Ack):
-                return outcome
-            batch, position = outcome
+        else:
+            record = ProducerRecord(value, key, headers, timestamp, partition)
+            batch, position = await self._appender.append(topic, record, is_single=True)
+            if batch.future.done():
+                outcome = (batch, position)
+            else:
+                waiter = asyncio.get_running_loop().create_future()
+                batch.waiters.append((position, (waiter,)))
+                outcome = await waiter
+        if isinstance(outcome, Ack):
+            return outcome
+        batch, position = outcome
         cause = batch.future.result() and batch.failure(position)
         if cause is not None:
             raise DeliveryError(

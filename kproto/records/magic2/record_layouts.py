@@ -45,10 +45,10 @@ __all__ = [
 #: A record unpacks to: timestamp delta, offset delta, key length, key (not in VALUES), value
 #: length, value, header block (in VALUES: its first byte). With the format for `iter_unpack`, the
 #: length of the record comes first.
-Layout: TypeAlias = (
-    "tuple[int, Callable[[bytes, int], tuple[bytes, ...]], bytes, bytes, bytes, int, bytes, str,"
-    " tuple[int, int, int, int], str]"
-)
+Layout: TypeAlias = "tuple[int, _Unpack, bytes, bytes, bytes, int, bytes, str, _Places, str]"
+
+_Unpack: TypeAlias = "Callable[[bytes, int], tuple[bytes, ...]]"
+_Places: TypeAlias = tuple[int, int, int, int]
 
 #: A layout that matches no record.
 NO_LAYOUT: Final[Layout] = (
