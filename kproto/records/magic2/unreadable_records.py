@@ -129,9 +129,9 @@ def split_batch(
     offset, or if its offset leaves too few offsets of the batch for the later records. In the last
     two cases, the error has the offset after the previous offset.
 
-    If neither the lengths of the records nor the lengths of their fields fill the batch, the bounds
-    of the records are unknown. In this case, one error stands for the first unreadable record and
-    all later records.
+    The bounds of the records follow from the lengths of the records, or, if these do not add up to
+    the size of the batch, from the lengths of the fields. If neither add up, the bounds are
+    unknown: one error then stands for the first unreadable record and all later records.
 
     One error stands for the whole batch if it cannot be decompressed, if its header counts more
     records than offsets, or if it is a message set (magic 0 or 1) with an unreadable record. As in

@@ -178,7 +178,10 @@ async def test_dropped_client_with_a_member_leaves_no_connection(broker: Broker)
 
 
 async def test_dropped_member_that_left_after_the_poll_interval_warns(broker: Broker) -> None:
-    """The member that left waits for a poll; no request and no session timer refers to it."""
+    """A dropped member warns although it has left the group, and waits for the next poll.
+
+    No pending request and no session timer holds a reference to the member.
+    """
     given = {"max_poll_interval_ms": 100, "heartbeat_interval_ms": 20}
 
     async with kproto.Client(broker.bootstrap) as other:

@@ -509,8 +509,8 @@ class TransactionManager:
     def _is_nothing_to_abort(self, request: EndTransaction, error: KprotoError) -> bool:
         """Returns True if the coordinator has refused to abort, because it has no transaction.
 
-        This happens only in version 1, if no response has confirmed that a partition was added: the
-        coordinator may not have carried out the request.
+        This happens only with transaction version 1, if no response has confirmed an
+        AddPartitionsToTxn: the coordinator may have received none, so that no transaction began.
         """
         is_refused = _name_of(error) == "INVALID_TXN_STATE" and not self._is_commit_in_doubt
         return is_refused and not (request.is_commit or self._is_confirmed or self.bumps_at_end)
