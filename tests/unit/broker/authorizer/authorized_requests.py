@@ -497,7 +497,7 @@ def init_producer_id(transactional_id: str | None, *, two_phases: bool = False) 
             transactional_id=transactional_id, transaction_timeout_ms=1, enable_2pc=two_phases
         )
         if two_phases:
-            # Without an epoch, the request is invalid: this broker has no two-phase commit, and
+            # Without an epoch, the request is invalid: this broker disables two-phase commit, and
             # returns TRANSACTIONAL_ID_AUTHORIZATION_FAILED even to an authorized client.
             request.producer_id = 1
         return request
