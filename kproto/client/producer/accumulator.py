@@ -68,6 +68,10 @@ _MAY_BE_STORED: Final = frozenset(
     )
 )
 
+#: The most records that `add_run` looks at: with small batches, looking at all records of a long
+#: list again for each batch would take most of the time.
+_MOST_RUN: Final = 1_024
+
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
@@ -203,20 +207,24 @@ class RecordAccumulator:
         partition: int,
         keys: Sequence[bytes],
         values: Sequence[bytes],
+        start: int,
         timestamp: int,
     ) -> tuple[ProducerBatch, int, int]:
-        """Appends the first record, and as many of the next records as fit into its batch.
+        """Appends record `start`, and as many of the next records as fit into its batch.
 
-        Returns the batch, the index of the first record in the batch, and the number of appended
-        records. Record `i` has the key `keys[i]`, the value `values[i]` and no headers; all have
-        `timestamp` in ms.
+        Returns the batch, the index of record `start` in the batch, and the number of appended
+        records, which is at most `_MOST_RUN`. Record `i` has the key `keys[i]`, the value
+        `values[i]` and no headers; all have `timestamp` in ms.
         """
+        end = start + _MOST_RUN
         batch = self.open_batch(topic, partition)
         content = GrowingBatch() if batch is None else batch.content
         position = content.count
-        appended, grown = content.append_run(keys, values, timestamp, self.batch_bytes)
+        appended, grown = content.append_run(
+            keys[start:end], values[start:end], timestamp, self.batch_bytes
+        )
         if not appended:
-            batch, position = self.add(topic, partition, keys[0], values[0], (), timestamp)
+            batch, position = self.add(topic, partition, keys[start], values[start], (), timestamp)
             return batch, position, 1
         if batch is None:
             batch = self._open_batch(topic, partition, content)

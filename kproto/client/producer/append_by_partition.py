@@ -152,11 +152,7 @@ class ChunkByPartition:
                 appended = 1
             else:
                 batch, position, appended = accumulator.add_run(
-                    topic,
-                    partition,
-                    keys[done:] if done else keys,
-                    values[done:] if done else values,
-                    timestamp,
+                    topic, partition, keys, values, done, timestamp
                 )
             acks.add_run(rank + done, batch, position)
             done += appended

@@ -94,7 +94,8 @@ class ConcurrentSends:
             keys = [self._keys[at] for at in indexes]
             values = [self._values[at] for at in indexes]
             waiters = [self._waiters[at] for at in indexes]
-            while keys:
-                batch, position, appended = add_run(topic, partition, keys, values, timestamp)
-                batch.waiters.append((position, waiters[:appended]))
-                keys, values, waiters = keys[appended:], values[appended:], waiters[appended:]
+            done = 0
+            while done < len(keys):
+                batch, position, appended = add_run(topic, partition, keys, values, done, timestamp)
+                batch.waiters.append((position, waiters[done : done + appended]))
+                done += appended
