@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from functools import partial
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, SupportsIndex, TypeAlias
 
 from ...records import GrowingBatch, Record
 from ...records.new_record import MAX_INT32
@@ -291,27 +290,10 @@ class ProducerBatch:
         """Sets the futures of the callers that wait for one record; `future` must be done."""
         is_plain = self.future.result() is None and not self.parts and not self.invalid
         for first, waiters in self.waiters:
-            outcomes: Iterable[Outcome]
-            if is_plain:
-                outcomes = self._acks(first, len(waiters))
-            else:
-                outcomes = ((self, first + index) for index in range(len(waiters)))
-            for waiter, outcome in zip(waiters, outcomes, strict=True):
+            for position, waiter in enumerate(waiters, first):
                 if not waiter.done():
-                    waiter.set_result(outcome)
+                    waiter.set_result(self.ack(position) if is_plain else (self, position))
         self.waiters.clear()
-
-    def _acks(self, first: int, count: int) -> Iterator[Ack]:
-        """Returns the acks of `count` records from `first` on, of which none may have failed."""
-        base = self.base_offset
-        offsets = repeat(-1) if base < 0 else range(base + first, base + first + count)
-        timestamps: Iterable[int]
-        if self.log_append_time >= 0 or not self.magic:
-            timestamps = repeat(self.log_append_time)
-        else:
-            timestamps = self.content.timestamps(first, count)
-        fields = zip(repeat(self.topic), repeat(self.partition), offsets, timestamps, strict=False)
-        return map(cast("Any", tuple.__new__), repeat(Ack), fields)
 
     def record_at(self, position: int) -> ProducerRecord:
         """Returns the record at `position` in the batch, so that the user can send it again."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, chain
 from operator import add
 from typing import TYPE_CHECKING, Final
 
 from .. import log_format
 from ..codecs.compression import codec_for_name
-from ..new_record import MAX_INT64
 from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint, read_varint
 from . import batch_header
@@ -24,7 +23,7 @@ from .record_decoding import RecordReader
 from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_head, encode_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ...wire.buffers import BytesLike
     from ..record import Header, Record
@@ -42,10 +41,6 @@ _MOST_RUN_COUNT: Final = len(VARINTS)
 #: The encoded offset deltas. If a batch has more records, the list grows to up to `_MAX_DELTAS`.
 _DELTAS: Final = list(VARINTS)
 _MAX_DELTAS: Final = 65_536
-
-
-#: The head of a record with the timestamp of the first record.
-_FIRST_HEAD: Final = b"\x00\x00"
 
 
 class GrowingBatch:
@@ -98,9 +93,7 @@ class GrowingBatch:
         """Sets the timestamp (ms) of the next records. Raises ValueError if it is out of range."""
         stamps, stamped_from = self._stamps, self._stamped_from
         delta = timestamp - stamps[0] if self.count else 0
-        if not delta and 0 <= timestamp <= MAX_INT64:
-            head = _FIRST_HEAD
-        elif 0 < delta < len(VARINTS):
+        if 0 < delta < len(VARINTS):
             head = b"\x00" + VARINTS[delta]
         else:
             head = encode_head(timestamp, delta)
@@ -294,12 +287,6 @@ class GrowingBatch:
     def timestamp_of(self, position: int) -> int:
         """Returns the timestamp in ms of the record at index `position`, even after `forget`."""
         return self._stamps[bisect_right(self._stamped_from, position) - 1]
-
-    def timestamps(self, first: int, count: int) -> Iterator[int]:
-        """Yields the timestamps in ms of `count` records from index `first` on."""
-        if len(self._stamps) == 1:
-            return repeat(self._stamps[0], count)
-        return map(self.timestamp_of, range(first, first + count))
 
     def forget(self) -> None:
         """Drops the encoded records to free memory; keeps their number and timestamps."""
