@@ -38,7 +38,6 @@ class MemberSession:
         self._max_poll_interval_s = settings.max_poll_interval_ms / 1000
         self._session_start = -_NEVER  # the broker started the session then or later
         self._last_stable_at = -_NEVER  # no rebalance had started by then
-        self._last_joining_at = -_NEVER  # the join of the next generation had not ended by then
         self._generation = NO_GENERATION  # the last generation, even if it was lost since
         self.needs_heartbeat = False
 
@@ -85,7 +84,6 @@ class MemberSession:
         """
         self.needs_heartbeat = False
         self._session_start = max(self._session_start, sent_at)
-        self._last_joining_at = sent_at
         if stable:
             self.on_stable(sent_at)
 
@@ -123,7 +121,7 @@ class MemberSession:
         """
         is_new = generation != self._generation
         if is_new and keeps_partitions:
-            sent_at = max(sent_at, self._last_joining_at)
+            sent_at = max(sent_at, self._session_start)
         self._generation = generation
         self.needs_heartbeat = False
         if is_new and (keeps_partitions or now - sent_at <= self.interval_s):
