@@ -83,8 +83,12 @@ class RecordAppender:
 
     def append_collected(self) -> None:
         """Appends the records that calls of `send` have collected."""
-        while self.concurrent_sends:
-            _, sends = self.concurrent_sends.popitem()
+        for topic in [*self.concurrent_sends]:
+            self._append_collected_of(topic)
+
+    def _append_collected_of(self, topic: str) -> None:
+        sends = self.concurrent_sends.pop(topic, None)
+        if sends is not None:
             sends.append(self._now_ms())
 
     def _collect_next(self, partitioner: TopicPartitioner) -> None:
@@ -359,9 +363,9 @@ class RecordAppender:
     def _ready_partitioner(self, topic: str) -> TopicPartitioner | None:
         """Returns the partitioner of a topic; None if the call has to wait.
 
-        Appends the records that earlier calls for the topic have collected.
-        Raises ConfigurationError if the producer is closed, or if the running event loop is not
-        that of the client. Raises EncodeError for a topic that is no str.
+        Appends the records that earlier calls for the topic have collected. Raises
+        ConfigurationError if the producer is closed, or if the running event loop is not that of
+        the client. Raises EncodeError for a topic that is no str.
         """
         if self.is_closed:
             raise ConfigurationError("the producer is closed; records can no longer be sent")
@@ -371,9 +375,7 @@ class RecordAppender:
             raise EncodeError(f"{topic!r} is no name of a topic")
         if self._view.loop_guard.loop is not asyncio.get_running_loop():
             self._view.loop_guard.check()
-        sends = self.concurrent_sends.pop(topic, None)
-        if sends is not None:
-            sends.append(self._now_ms())
+        self._append_collected_of(topic)
         if (
             topic in self.append_queues.by_topic
             or self._accumulator.buffered > self._buffer_bytes
