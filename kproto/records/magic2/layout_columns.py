@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from .record_layouts import offset_varints
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .record_layouts import Layout
 
 __all__ = ["count_uniform"]
@@ -21,22 +23,20 @@ __all__ = ["count_uniform"]
 #: with one timestamp has often fewer records than the first.
 _CHUNKS: Final = (512, 64)
 
-#: The first offset delta whose varint has two bytes, and that whose varint has three bytes.
-_TWO_BYTES: Final = 1 << 6
-_THREE_BYTES: Final = 1 << 13
+#: By the size of a varint in bytes: the first offset delta whose varint has this size.
+_FIRST_OF_SIZE: Final = {1: 0, 2: 1 << 6, 3: 1 << 13}
 
 #: Maps a byte with the continuation bit to an ASCII byte, and others to non-ASCII bytes.
 _FLIPPED: Final = bytes(octet ^ 0x80 for octet in range(256))
 
 
 @lru_cache(maxsize=8)
-def _offset_columns(size: int, last: int) -> tuple[bytes, ...]:
+def _offset_columns(size: int, known: int) -> tuple[bytes, ...]:
     """Returns the columns of the varints of all offset deltas that take `size` bytes.
 
-    `last` is the number of known varints.
+    `known` is the number of known varints.
     """
-    first = (0, _TWO_BYTES, _THREE_BYTES)[size - 1]
-    varints = [each for each in offset_varints(last)[first:] if len(each) == size]
+    varints = [each for each in offset_varints(known) if len(each) == size]
     return tuple(bytes(each[at] for each in varints) for at in range(size))
 
 
@@ -45,8 +45,8 @@ def count_uniform(
     pos: int,
     limit: int,
     layout: Layout,
+    varints: Sequence[bytes],
     index: int,
-    known: int,
     seen: bytes,
     most: int,
     *,
@@ -55,18 +55,17 @@ def count_uniform(
     """Returns how many records from `pos` on certainly have the layout; at most `most`.
 
     `index` is the offset delta of the first record; the offset deltas of the later records must
-    follow it. `known` is the number of known varints of offset deltas. The timestamp deltas must
+    follow it. `varints` has the known varints of offset deltas, then b"". The timestamp deltas must
     have as many bytes as `seen`. If `is_same_time` is True, they must be equal to `seen`.
     """
-    size = layout[0]
-    offset_size = 1 if index < _TWO_BYTES else 2 if index < _THREE_BYTES else 3
-    columns = _offset_columns(offset_size, known)
-    first = (0, _TWO_BYTES, _THREE_BYTES)[offset_size - 1]
-    most = min(most, (limit - pos) // size, len(columns[0]) - (index - first))
-    _, _, key_length, value_length, empty, _, length, _, places, _ = layout
+    size, _, key_length, value_length, empty, _, length, _, places, _ = layout
     time_at, key_length_at, value_length_at, headers_at = places
-    if key_length_at - time_at != len(seen) + offset_size:
+    offset_size = len(varints[index])
+    if not offset_size or key_length_at - time_at != len(seen) + offset_size:
         return 0
+    columns = _offset_columns(offset_size, len(varints) - 1)
+    first = _FIRST_OF_SIZE[offset_size]
+    most = min(most, (limit - pos) // size, len(columns[0]) - (index - first))
     constant = [
         *enumerate(length),
         *enumerate(key_length, key_length_at),
