@@ -80,7 +80,7 @@ def is_uuid(member_id: str) -> bool:
 
 
 class ConsumerSide(Side):
-    """One broker, and the members of its group `group_id`, which may use either protocol.
+    """A broker, and the members of its group `group_id`, which may use either protocol.
 
     `topics` maps topic names to ids. Group epochs on an old broker are lower than on a new broker
     by the constant `behind`.

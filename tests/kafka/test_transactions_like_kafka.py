@@ -61,7 +61,7 @@ def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
 
 
 class Step(NamedTuple):
-    """One request of a producer: its operation, the producer's name, and its parameters."""
+    """A request of a producer: its operation, the producer's name, and its parameters."""
 
     operation: str
     name: str

@@ -145,7 +145,7 @@ def test_failed_job_changes_nothing(
 @pytest.mark.exhaustive
 @pytest.mark.spark
 def test_cleanup_waits_for_running_tasks(spark: Any, tmp_path: Path) -> None:
-    """One task fails at once, so the job fails; the other task could still write files."""
+    """A task fails at once, so the job fails; another task could still write files."""
     begun = tmp_path / "begun"
 
     def write(number: int) -> None:

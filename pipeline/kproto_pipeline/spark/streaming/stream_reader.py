@@ -1,7 +1,7 @@
 """Plans the micro-batches of a stream on the driver; tracks the stream's offsets and topics.
 
 `micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads its records in
-the tasks. One reader stays on the driver as long as the query runs; the tasks get a pickled copy.
+the tasks. The driver keeps a reader as long as the query runs; the tasks get a pickled copy.
 
 Spark calls `initialOffset` before the first micro-batch, and before each replay of this
 micro-batch. For each micro-batch, Spark calls `latestOffset` and `partitions`, runs the tasks,
