@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 bootstrap, command, *rest = sys.argv[1:]
 WAIT_S = 60.0
+ABORT_S = 2.0
 PARTITIONS = range(4)
 
 
@@ -36,6 +37,23 @@ def send(producer: Producer, topic: str, value: str) -> None:
     for partition in PARTITIONS:
         producer.produce(topic, value, partition=partition)
     assert producer.flush(WAIT_S) == 0
+
+
+def abort(producer: Producer) -> None:
+    """Aborts the transaction; calls `abort_transaction` again if it times out.
+
+    librdkafka 2.16 purges the queued messages only at the start of the call. If the broker then
+    answers NOT_LEADER_OR_FOLLOWER for a batch in flight, the batch is queued again and never sent,
+    and the call waits for it until its timeout. The next call purges the batch.
+    """
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            producer.abort_transaction(ABORT_S)
+            return
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._TIMED_OUT or time.monotonic() > deadline:
+                raise
 
 
 def committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
@@ -68,7 +86,7 @@ def scenes(topic: str, source: str) -> dict[str, Any]:
     producer.commit_transaction(WAIT_S)
     producer.begin_transaction()
     send(producer, topic, "aborted")
-    producer.abort_transaction(WAIT_S)
+    abort(producer)
     consumer = consumer_of(topic)
     consumer.subscribe([source])
     while consumer.poll(1.0) is None:
@@ -79,7 +97,7 @@ def scenes(topic: str, source: str) -> dict[str, Any]:
         producer.begin_transaction()
         send(producer, topic, value)
         producer.send_offsets_to_transaction([TopicPartition(source, 0, offset)], group, WAIT_S)
-        producer.commit_transaction(WAIT_S) if is_commit else producer.abort_transaction(WAIT_S)
+        producer.commit_transaction(WAIT_S) if is_commit else abort(producer)
         offsets.append(committed_offset(consumer, source))
     producer.begin_transaction()
     producer.send_offsets_to_transaction([TopicPartition(source, 0, 7)], group, WAIT_S)
@@ -93,7 +111,7 @@ def scenes(topic: str, source: str) -> dict[str, Any]:
         producer.send_offsets_to_transaction([TopicPartition(source, 0, 8)], group, WAIT_S)
     except KafkaException as error:
         found["left member"] = name_of(error)
-    producer.abort_transaction(WAIT_S)
+    abort(producer)
     producer.begin_transaction()
     send(producer, topic, "zombie")
     second = producer_of(topic)
@@ -128,7 +146,7 @@ def transform(source: str, target: str, count: int) -> dict[str, int]:
             consumer.position(assigned), consumer.consumer_group_metadata(), WAIT_S
         )
         if (commits + aborts) % 3 == 2:
-            producer.abort_transaction(WAIT_S)
+            abort(producer)
             aborts += 1
             for found in committed(consumer, assigned):
                 consumer.seek(TopicPartition(source, found.partition, max(0, found.offset)))
