@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive thorough test-all quick loops deep conformance lint types imports regen explorer bench peers kill-test storm spark-kill-test spark-round-trip spark-ends soak docs docs-serve kafka-start \
+.PHONY: help setup demo test exhaustive thorough test-all quick loops deep conformance lint types imports regen explorer bench wheels peers kill-test storm spark-kill-test spark-round-trip spark-ends soak docs docs-serve kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -139,6 +139,9 @@ docs-serve: $(DOCS_STAMP) ## show the site while you write: http://127.0.0.1:800
 bench: $(STAMP) ## measure against the peers in the same run
 	@JAVA_HOME="$$($(BIN)/python -m tools.setup.java)" && export JAVA_HOME \
 		&& PYSPARK_PYTHON="$(abspath $(BIN)/python)" $(BIN)/python -m tools.bench $(ARGS)
+
+wheels: $(STAMP) ## build the compiled wheel for this machine in dist, and test it in a clean environment
+	@$(BIN)/python -m tools.setup.wheels $(ARGS)
 
 peers: $(STAMP) ## build the peers' own environment, .cache/peers
 	@$(BIN)/python -m tools.setup.peers

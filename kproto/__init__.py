@@ -4,10 +4,14 @@
 its first use. The packages can be used by themselves: `kproto.messages` (a class for every
 message), `kproto.records` (record batches), `kproto.protocol` (both sides of a connection without
 I/O), `kproto.broker` (a broker in memory), `kproto.schema` (the definitions).
+
+`kproto.__compiled__` is True if the codecs run compiled, from a platform wheel. If the environment
+variable KPROTO_PURE is 1, such a wheel runs its Python sources instead.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +97,7 @@ if TYPE_CHECKING:
         Tls,
     )
     from .version import __version__
+    from .wire.compiled import __compiled__
     from .wire.errors import (
         AuthenticationError,
         BrokerConnectionError,
@@ -200,6 +205,7 @@ __all__ = [
     "UnreadableRecordError",
     "UnsupportedVersionError",
     "Uuid",
+    "__compiled__",
     "__version__",
     "failure_of",
 ]
@@ -219,6 +225,7 @@ _ELSEWHERE = {
     "RecordBatch": ".records",
     "Uuid": ".wire.uuid",
     "ZERO_UUID": ".wire.uuid",
+    "__compiled__": ".wire.compiled",
     "__version__": ".version",
 }
 
@@ -261,6 +268,11 @@ _ERRORS_OF_CLIENT = {
     "TransactionAbortedError",
     "TransactionError",
 }
+
+if os.environ.get("KPROTO_PURE", "0") not in {"", "0"}:
+    from .pure_modules import select
+
+    select()
 
 
 def __getattr__(name: str) -> Any:

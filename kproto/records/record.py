@@ -10,6 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..wire.errors import CorruptBatchError
+from ..wire.native import mypyc_attr
 from .log_format import CREATE_TIME, NO_TIMESTAMP
 from .varints import read_varint
 
@@ -37,6 +38,7 @@ def decode_as_java(text: bytes) -> str:
         return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", text).decode("utf-8", "replace")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BatchOrigin:
     """Holds the fields that all records of a batch share: topic, partition and timestamp type.
 
@@ -70,6 +72,7 @@ class BatchOrigin:
 _NOWHERE: Final = BatchOrigin()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Record:
     """A record of a partition.
 

@@ -1,7 +1,8 @@
 """Writes values of primitive types; each `write_` function passes the encoded bytes to `append`.
 
 The caller joins all bytes to a message. The other functions prepare values. A value that cannot be
-encoded raises one of `faults.WRITE_FAULTS`.
+encoded raises one of `faults.WRITE_FAULTS`. The values are declared `Any` because the fields of a
+message may hold any object: with `str`, mypyc would bypass the methods of a subclass of `str`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from .buffers import octets
 from .faults import WireFault
@@ -123,23 +124,22 @@ def elements(values: Collection[T]) -> Collection[T]:
     return made
 
 
-def uuid_bytes(value: bytes) -> bytes:
+def uuid_bytes(value: Any) -> bytes:
     """Returns the bytes of a uuid or another buffer. Raises WireFault if their number is not 16."""
-    if type(value) is not Uuid:
-        value = octets(value)
-    if len(value) != 16:
+    raw: bytes = value if type(value) is Uuid else octets(value)
+    if len(raw) != 16:
         raise WireFault
-    return value
+    return raw
 
 
-def write_string(append: Append, value: str) -> None:
+def write_string(append: Append, value: Any) -> None:
     """Writes a string with an int16 length."""
     raw = value.encode()
     append(_INT16.pack(len(raw)))
     append(raw)
 
 
-def write_nullable_string(append: Append, value: str | None) -> None:
+def write_nullable_string(append: Append, value: Any) -> None:
     """Writes a string with an int16 length; null is the length -1."""
     if value is None:
         append(b"\xff\xff")
@@ -147,7 +147,7 @@ def write_nullable_string(append: Append, value: str | None) -> None:
         write_string(append, value)
 
 
-def write_compact_string(append: Append, value: str) -> None:
+def write_compact_string(append: Append, value: Any) -> None:
     """Writes a string with a compact length: an unsigned varint of the length plus one."""
     raw = value.encode()
     size = len(raw)
@@ -155,7 +155,7 @@ def write_compact_string(append: Append, value: str) -> None:
     append(raw)
 
 
-def write_compact_nullable_string(append: Append, value: str | None) -> None:
+def write_compact_nullable_string(append: Append, value: Any) -> None:
     """Writes a string with a compact length; null is the varint 0."""
     if value is None:
         append(b"\0")
@@ -163,7 +163,7 @@ def write_compact_nullable_string(append: Append, value: str | None) -> None:
         write_compact_string(append, value)
 
 
-def write_bytes(append: Append, value: bytes) -> None:
+def write_bytes(append: Append, value: Any) -> None:
     """Writes bytes with an int32 length."""
     if type(value) is not bytes:
         value = octets(value)
@@ -174,7 +174,7 @@ def write_bytes(append: Append, value: bytes) -> None:
     append(value)
 
 
-def write_nullable_bytes(append: Append, value: bytes | None) -> None:
+def write_nullable_bytes(append: Append, value: Any) -> None:
     """Writes bytes with an int32 length; null is the length -1."""
     if value is None:
         append(b"\xff\xff\xff\xff")
@@ -182,7 +182,7 @@ def write_nullable_bytes(append: Append, value: bytes | None) -> None:
         write_bytes(append, value)
 
 
-def write_compact_bytes(append: Append, value: bytes) -> None:
+def write_compact_bytes(append: Append, value: Any) -> None:
     """Writes bytes with a compact length: an unsigned varint of the length plus one."""
     if type(value) is not bytes:
         value = octets(value)
@@ -196,7 +196,7 @@ def write_compact_bytes(append: Append, value: bytes) -> None:
     append(value)
 
 
-def write_compact_nullable_bytes(append: Append, value: bytes | None) -> None:
+def write_compact_nullable_bytes(append: Append, value: Any) -> None:
     """Writes bytes with a compact length; null is the varint 0."""
     if value is None:
         append(b"\0")

@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from tools.bench.records import run_in_peers
-from tools.setup.compiled import CompiledError, compiled_package, run_record_tests
+from tools.setup.compiled import CompiledError, compiled_package, run_compiled_tests
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
     try:
         package = compiled_package()
         if not arguments.no_tests:
-            print(f"tests of records, compiled: {run_record_tests(package)}", flush=True)
+            print(f"tests of records and wire, compiled: {run_compiled_tests(package)}", flush=True)
     except CompiledError as error:
         print(error, file=sys.stderr)
         return 1

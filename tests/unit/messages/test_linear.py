@@ -16,6 +16,7 @@ from kproto import wire
 from kproto.messages.base import Message
 from kproto.schema import explain
 from kproto.wire import reading
+from kproto.wire.compiled import __compiled__
 from kproto.wire.errors import DecodeError
 from kproto.wire.limits import MAX_TAGGED_FIELDS
 from tests.support.pages import page_text
@@ -98,6 +99,9 @@ def steps(act: Callable[[], object]) -> int:
     return count
 
 
+#: Compiled functions execute no lines that a trace function could count.
+interpreted = pytest.mark.skipif(__compiled__, reason="compiled functions execute no lines")
+
 #: Small structs, nested structs, structs with a key, strings and numbers.
 MEASURED = {
     "MetadataRequest": 12,
@@ -111,6 +115,7 @@ MEASURED = {
 }
 
 
+@interpreted
 @pytest.mark.parametrize("name", rest_slow(MEASURED, 0, 4))
 def test_twice_the_elements_take_at_most_twice_the_work(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
@@ -151,6 +156,7 @@ def fails(cls: type[Message], version: int, data: bytes) -> None:
 LINES = 12
 
 
+@interpreted
 @pytest.mark.parametrize("name", rest_slow(MEASURED, 0, 4))
 def test_explaining_takes_work_in_proportion_to_decoding(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
@@ -209,6 +215,7 @@ def test_tags_take_linear_work() -> None:
     assert third - second == second - first
 
 
+@interpreted
 def test_nonlinear_work_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     read = reading.read_tags
     linear = steps_for_tags(1000)

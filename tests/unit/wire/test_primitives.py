@@ -305,12 +305,12 @@ def test_a_bool_field_accepts_only_booleans_and_equal_integers() -> None:
 
 def test_any_buffer_of_16_bytes_is_a_uuid() -> None:
     for value in (Uuid(b"a" * 16), b"a" * 16, bytearray(b"a" * 16), memoryview(b"a" * 16)):
-        assert writing.uuid_bytes(value) == b"a" * 16  # type: ignore[arg-type]
+        assert writing.uuid_bytes(value) == b"a" * 16
     for wrong in (b"a" * 15, Uuid(b"a" * 17), array("i", range(16))):
         with pytest.raises(WireFault):
-            writing.uuid_bytes(wrong)  # type: ignore[arg-type]
+            writing.uuid_bytes(wrong)
     with pytest.raises(TypeError):
-        writing.uuid_bytes("a" * 16)  # type: ignore[arg-type]
+        writing.uuid_bytes("a" * 16)
 
 
 @given(st.binary(max_size=40))
