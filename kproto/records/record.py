@@ -9,6 +9,7 @@ import re
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ..wire.compiled import __compiled__
 from ..wire.errors import CorruptBatchError
 from ..wire.native import mypyc_attr
 from .log_format import CREATE_TIME, NO_TIMESTAMP
@@ -16,6 +17,8 @@ from .varints import read_varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from ..wire.native import i64
 
 __all__ = ["BatchOrigin", "Header", "Record", "decode_as_java"]
 
@@ -270,7 +273,7 @@ def decode_headers(block: bytes) -> list[Header]:
 
     Raises ValueError for a negative count, a null name, and missing or extra bytes.
     """
-    template = _templates.get(len(block))
+    template = None if __compiled__ else _templates.get(len(block))
     if template is not None:
         unpack, expected, value_indexes = template
         parts = unpack(block)
@@ -280,7 +283,7 @@ def decode_headers(block: bytes) -> list[Header]:
                 headers.append((name, parts[index]))
             return headers
     try:
-        return _read_headers(block)
+        return read_headers(block, 0, len(block))
     except IndexError:
         raise ValueError("the block ends inside a header") from None
 
@@ -293,12 +296,12 @@ def decode_headers_of(records: list[Record]) -> None:
     find = _templates.get
     for record in records:
         block = record._headers
-        if block == NO_HEADERS:
+        if block is NO_HEADERS or block == NO_HEADERS:
             record._headers = []
             continue
         if isinstance(block, list):
             continue
-        template = find(len(block))  # `decode_headers` inlined
+        template = None if __compiled__ else find(len(block))  # `decode_headers` inlined
         if template is not None:
             unpack, expected, value_indexes = template
             parts = unpack(block)
@@ -314,17 +317,30 @@ def decode_headers_of(records: list[Record]) -> None:
             raise ValueError(f"headers of the record at offset {record.offset}: {error}") from None
 
 
-def _read_headers(block: bytes) -> list[Header]:
-    size = len(block)
-    count, pos = read_varint(block, 0)
+def read_headers(block: bytes, pos: i64, size: i64) -> list[Header]:
+    """Returns the headers in the header block `block[pos:size]`.
+
+    Raises ValueError as `decode_headers` does, and IndexError if the buffer ends inside a header.
+    """
+    end: i64
+    length: i64
+    start: i64 = pos
+    count: i64 = block[pos]
+    pos += 1
+    if count > 0x7F:
+        count, pos = read_varint(block, start)
     if count & 1:
         raise ValueError("negative header count")
     count >>= 1
     headers: list[Header] = []
-    expected: list[bytes] = []
-    layout: list[str] = []
-    regular = 0 < count <= _MAX_TEMPLATE_HEADERS and size <= _MAX_TEMPLATE_BYTES
-    value_end = 0
+    # Compiled code reads a block in less time than a template takes.
+    regular = (
+        not __compiled__
+        and not start
+        and 0 < count <= _MAX_TEMPLATE_HEADERS
+        and size <= _MAX_TEMPLATE_BYTES
+    )
+    bounds: list[int] | None = [] if regular else None  # of the values
     for _ in range(count):
         length = block[pos]
         pos += 1
@@ -335,32 +351,82 @@ def _read_headers(block: bytes) -> list[Header]:
         end = pos + (length >> 1)
         if end > size:
             raise ValueError(f"header {len(headers)}: name longer than the block")
-        try:
-            name = block[pos:end].decode()
-        except UnicodeDecodeError:
-            name = block[pos:end].decode("utf-8", "surrogateescape")
+        if __compiled__:
+            name = name_at(block, pos, end, len(headers))
+        else:
+            name = _decode_name(block[pos:end])
         length = block[end]
         pos = end + 1
         if length > 0x7F:
             length, pos = read_varint(block, end)
         if length & 1:  # any negative length means null, as in Kafka's DefaultRecord
             headers.append((name, None))
-            regular = False
+            bounds = None
             continue
         end = pos + (length >> 1)
         if end > size:
             raise ValueError(f"header {name!r}: value longer than the block")
         headers.append((name, block[pos:end]))
-        if regular:
-            expected.append(block[value_end:pos])
-            layout.append(f"{pos - value_end}s{end - pos}s")
-            value_end = end
+        if bounds is not None:
+            bounds.append(pos)
+            bounds.append(end)
         pos = end
     if pos != size:
         raise ValueError(f"{size - pos} bytes after the last header")
-    if regular:
-        if len(_templates) >= _MAX_TEMPLATES:
-            _templates.clear()
-        value_indexes = tuple((name, 2 * index + 1) for index, (name, _) in enumerate(headers))
-        _templates[size] = (Struct("".join(layout)).unpack, tuple(expected), value_indexes)
+    if bounds:
+        _learn_template(block, bounds, headers)
     return headers
+
+
+def _decode_name(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "surrogateescape")
+
+
+# The encoded and the decoded name of the first header of the latest blocks, of the second header …
+_latest_names: Final[list[tuple[bytes, str]]] = []
+_MAX_LATEST_NAMES: Final = 64
+_MAX_NAME_BYTES: Final = 128
+
+
+def name_at(block: bytes, pos: i64, end: i64, number: i64) -> str:
+    """Returns the header name in `block[pos:end]`, for compiled code.
+
+    Most records have the same names: if the bytes are those of the latest name of the header with
+    this `number`, counted from 0, no bytes are copied or decoded.
+    """
+    if number < len(_latest_names):
+        raw, name = _latest_names[number]
+        if len(raw) == end - pos:
+            at: i64 = 0
+            while pos < end and block[pos] == raw[at]:
+                pos += 1
+                at += 1
+            if pos == end:
+                return name
+            pos -= at
+    raw = block[pos:end]
+    name = _decode_name(raw)
+    if len(raw) <= _MAX_NAME_BYTES:
+        if number < len(_latest_names):
+            _latest_names[number] = raw, name
+        elif number < _MAX_LATEST_NAMES:
+            _latest_names.append((raw, name))
+    return name
+
+
+def _learn_template(block: bytes, bounds: list[int], headers: list[Header]) -> None:
+    """Adds a block to the cache; `bounds` are the start and the end of each value."""
+    expected: list[bytes] = []
+    layout: list[str] = []
+    value_end = 0
+    for start, end in zip(bounds[::2], bounds[1::2], strict=True):
+        expected.append(block[value_end:start])
+        layout.append(f"{start - value_end}s{end - start}s")
+        value_end = end
+    if len(_templates) >= _MAX_TEMPLATES:
+        _templates.clear()
+    value_indexes = tuple([(name, 2 * index + 1) for index, (name, _) in enumerate(headers)])
+    _templates[len(block)] = (Struct("".join(layout)).unpack, tuple(expected), value_indexes)

@@ -13,6 +13,7 @@ from itertools import accumulate, chain
 from operator import add
 from typing import TYPE_CHECKING, Final
 
+from ...wire.compiled import __compiled__
 from .. import log_format
 from ..codecs.compression import codec_for_name
 from ..record import NO_HEADERS
@@ -20,7 +21,7 @@ from ..varints import VARINTS, encode_varint, read_varint
 from . import batch_header
 from .record_batch import RecordBatch
 from .record_decoding import RecordReader
-from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_head, encode_record
+from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_exact, encode_head, encode_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +126,7 @@ class GrowingBatch:
         count = self.count
         try:
             # The fast path for most records. IndexError: a length or `count` exceeds the table.
-            if headers or type(value) is not bytes:
+            if __compiled__ or headers or type(value) is not bytes:
                 body = encode_record(self.head, _DELTAS[count], key, value, headers)
             elif key is None:
                 length = VARINTS[len(value)]
@@ -185,13 +186,25 @@ class GrowingBatch:
         if timestamp != self.timestamp:
             self.stamp(timestamp)
         head, join, varints = self.head, b"".join, VARINTS
+        rows = zip(varints[count : count + number], keys, values, strict=True)
         try:
-            bodies = [
-                join((head, delta, varints[len(key)], key, varints[len(value)], value, NO_HEADERS))
-                for delta, key, value in zip(
-                    varints[count : count + number], keys, values, strict=True
-                )
-            ]
+            if __compiled__:
+                bodies = [encode_exact(head, delta, key, value, ()) for delta, key, value in rows]
+            else:
+                bodies = [
+                    join(
+                        (
+                            head,
+                            delta,
+                            varints[len(key)],
+                            key,
+                            varints[len(value)],
+                            value,
+                            NO_HEADERS,
+                        )
+                    )
+                    for delta, key, value in rows
+                ]
             lengths = [varints[len(body)] for body in bodies]
         except IndexError:  # a length exceeds the table
             return 0, 0

@@ -206,7 +206,7 @@ class RecordBatch:
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         try:
-            records = reader.read(self.record_count)
+            records = reader.read(self.record_count, eager_headers=eager_headers)
         except ValueError as error:
             raise self._corrupt(str(error)) from None
         if eager_headers:

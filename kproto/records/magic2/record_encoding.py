@@ -9,20 +9,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...wire.buffers import octets_of_record
+from ...wire.compiled import __compiled__
 from .. import log_format
 from ..new_record import MAX_INT64
 from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["NO_TIMESTAMP_YET", "NULL", "encode_head", "encode_record"]
+    from ...wire.native import i64
+    from ..record import Header
+
+__all__ = [
+    "NO_TIMESTAMP_YET",
+    "NULL",
+    "append_exact",
+    "encode_exact",
+    "encode_head",
+    "encode_record",
+]
 
 #: The encoded length of a null key or value: -1.
 NULL: Final = encode_varint(-1)
 #: The latest timestamp of a batch without records: NaN, which is unequal to all timestamps.
 NO_TIMESTAMP_YET: Final = float("nan")
+
+_TABLE_SIZE: Final = 8192  # of VARINTS
 
 # Header names repeat. The cache maps a name to the encoded bytes before a value of 0, 1, 2 … bytes:
 # the name's length, the name, the value's length.
@@ -49,6 +63,11 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
     `head` is the result of `encode_head`, `offset_delta` is an encoded varint. Raises one of
     `ENCODE_FAILURES` for a value of a wrong type or too large.
     """
+    if __compiled__:
+        try:
+            return encode_exact(head, offset_delta, key, value, headers)
+        except TypeError:
+            pass  # another type, such as bytearray, is converted or refused below
     if key is None:
         key = b""
         key_length = NULL
@@ -90,6 +109,139 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
             parts.append(encode_varint(len(content)))
             parts.append(content)
     return b"".join(parts)
+
+
+def encode_exact(
+    head: bytes,
+    offset_delta: bytes,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[Header],
+) -> bytes:
+    """Encodes a record as `encode_record` does; compiled, it raises TypeError for other types.
+
+    In compiled code, `%` copies each part once, in less time than `join` takes.
+    """
+    key_part: bytes = b"" if key is None else key
+    key_length = NULL if key is None else _length(len(key_part))
+    value_part: bytes = b"" if value is None else value
+    value_length = NULL if value is None else _length(len(value_part))
+    if not headers:
+        return b"%b%b%b%b%b%b%b" % (
+            head,
+            offset_delta,
+            key_length,
+            key_part,
+            value_length,
+            value_part,
+            NO_HEADERS,
+        )
+    parts: list[bytes] = [
+        b"%b%b%b%b%b%b%b"
+        % (
+            head,
+            offset_delta,
+            key_length,
+            key_part,
+            value_length,
+            value_part,
+            _length(len(headers)),
+        )
+    ]
+    for name, content in headers:
+        if content is not None:
+            size: i64 = len(content)
+            prefixes = _header_prefixes.get(name)
+            if prefixes is not None and size < _MAX_PREFIX_SIZE:
+                parts.append(prefixes[size])
+            else:
+                parts.append(_encode_header_name(name))
+                parts.append(_length(size))
+            parts.append(content)
+        else:
+            parts.append(_encode_header_name(name))
+            parts.append(NULL)
+    return b"".join(parts)
+
+
+def append_exact(
+    parts: list[bytes],
+    room: i64,
+    head: bytes,
+    offset_delta: bytes,
+    key: Any,
+    value: Any,
+    headers: Any,
+) -> int:
+    """Appends an encoded record with its length to `parts`, for compiled code.
+
+    Returns the number of appended bytes; 0 if they would be more than `room`; -1 if a value or a
+    header has a type that `encode_exact` does not accept. Appends nothing in these two cases.
+    """
+    at = len(parts)
+    try:
+        return _append(parts, room, head, offset_delta, key, value, headers)
+    except TypeError:
+        del parts[at:]
+        return -1
+
+
+def _append(
+    parts: list[bytes],
+    room: i64,
+    head: bytes,
+    offset_delta: bytes,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[Header],
+) -> i64:
+    key_part: bytes = b"" if key is None else key
+    key_length = NULL if key is None else _length(len(key_part))
+    value_part: bytes = b"" if value is None else value
+    value_length = NULL if value is None else _length(len(value_part))
+    size: i64 = len(head) + len(offset_delta) + len(key_length) + len(value_length)
+    size += len(key_part) + len(value_part)
+    count = NO_HEADERS
+    at: i64 = len(parts)
+    parts.append(count)  # replaced when the size is known
+    if headers:
+        count = _length(len(headers))
+        for name, content in headers:
+            if content is None:
+                prefix = _encode_header_name(name) + NULL
+            else:
+                content_size: i64 = len(content)
+                prefixes = _header_prefixes.get(name)
+                if prefixes is not None and content_size < _MAX_PREFIX_SIZE:
+                    prefix = prefixes[content_size]
+                else:
+                    prefix = _encode_header_name(name) + _length(content_size)
+                size += content_size
+            size += len(prefix)
+            parts.append(prefix)
+            if content is not None:
+                parts.append(content)
+    size += len(count)
+    length = _length(size)
+    size += len(length)
+    if size > room:
+        del parts[at:]
+        return 0
+    parts[at] = b"%b%b%b%b%b%b%b%b" % (
+        length,
+        head,
+        offset_delta,
+        key_length,
+        key_part,
+        value_length,
+        value_part,
+        count,
+    )
+    return size
+
+
+def _length(size: i64) -> bytes:
+    return VARINTS[size] if size < _TABLE_SIZE else encode_varint(size)
 
 
 def _encode_header_name(name: Any) -> bytes:

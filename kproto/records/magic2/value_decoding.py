@@ -10,6 +10,7 @@ from itertools import repeat
 from struct import error as struct_error
 from typing import TYPE_CHECKING
 
+from ...wire.compiled import __compiled__
 from ..varints import VARINTS, read_varint, read_varlong
 from . import record_layouts
 from .layout_runs import LEAST_RUN, is_run, read_values, runs
@@ -19,6 +20,7 @@ from .record_layouts import NO_LAYOUT, VALUES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...wire.native import i64
     from .record_layouts import Layout
 
 __all__ = ["decode_values"]
@@ -33,10 +35,10 @@ def decode_values(
     deltas must rise from 0 or more to `last_offset_delta` or less.
     """
     check_count(start, limit, count, last_offset_delta)
-    tries = record_layouts.tries(count)
+    tries = 0 if __compiled__ else record_layouts.tries(count)
     find: Callable[[bytes], Layout | None] | None = None
     varints = record_layouts.offset_varints(count) if tries else VARINTS
-    index = 0  # the offset delta of the next record, if there is no gap
+    index: i64 = 0  # the offset delta of the next record, if there is no gap
     seen = b"\x00"  # the latest encoded timestamp delta
     # The latest layout and the encoded length of its records; empty if there is none.
     last = b""
@@ -46,7 +48,9 @@ def decode_values(
     values: list[bytes | None] = []
     append = values.append
     value: bytes | None
-    pos = start
+    pos: i64 = start
+    end: i64
+    n: i64  # the latest varint, before it is decoded from zigzag
     try:
         while len(values) < count:
             left = count - len(values)

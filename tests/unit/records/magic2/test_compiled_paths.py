@@ -1,0 +1,100 @@
+"""Tests the functions that compiled code takes; they return what the functions of pure code do."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.records.magic2.batch_builder import BatchBuilder, encode_batch
+from kproto.records.magic2.record_batch import RecordBatch
+from kproto.records.magic2.record_encoding import (
+    append_exact,
+    encode_exact,
+    encode_head,
+    encode_record,
+)
+from kproto.records.record import decode_headers, name_at, read_headers
+from kproto.records.varints import encode_varint
+from kproto.wire.errors import CorruptBatchError
+
+from ..batches import T
+
+HEAD = encode_head(T, 0)
+DELTA = encode_varint(3)
+
+parts = st.one_of(st.none(), st.binary(max_size=200), st.just(b"v" * 9000))
+header_lists = st.lists(
+    st.tuples(st.sampled_from(["", "a", "trace", "é" * 70]), parts), max_size=70
+)
+
+
+@given(parts, parts, header_lists)
+def test_both_encoders_return_the_same_bytes(
+    key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
+) -> None:
+    body = encode_record(HEAD, DELTA, key, value, headers)
+    assert encode_exact(HEAD, DELTA, key, value, headers) == body
+    encoded = encode_varint(len(body)) + body
+    appended = [b"before"]
+    size = append_exact(appended, len(encoded), HEAD, DELTA, key, value, headers)
+    assert size == len(encoded)
+    assert b"".join(appended) == b"before" + encoded
+    assert append_exact(appended, len(encoded) - 1, HEAD, DELTA, key, value, headers) == 0
+    assert b"".join(appended) == b"before" + encoded
+
+
+def test_a_header_of_another_type_leaves_nothing_behind() -> None:
+    appended: list[bytes] = []
+    headers = [("a", b"1"), ("b", 2)]
+    assert append_exact(appended, 1000, HEAD, DELTA, None, None, headers) == -1
+    assert appended == []
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_other_types_are_converted_compiled_and_pure(kind: type) -> None:
+    record = (bytearray(b"k"), memoryview(b"v"), [kind(("h", bytearray(b"x")))], T)
+    expected = encode_batch([(b"k", b"v", [("h", b"x")], T)])
+    assert encode_batch([record]) == expected  # type: ignore[list-item]
+    builder = BatchBuilder()
+    assert builder.extend([list(record)]) is None  # type: ignore[list-item]
+    assert builder.build() == expected
+
+
+@given(header_lists)
+def test_headers_inside_a_buffer_are_read(headers: list[tuple[str, bytes | None]]) -> None:
+    body = encode_record(b"", b"", None, None, headers)
+    block = body[2:]
+    assert decode_headers(block) == headers
+    assert read_headers(b"xyz" + block + b"\x7f", 3, 3 + len(block)) == headers
+    for end in (len(block) + 2, len(block) + 4):
+        with pytest.raises((ValueError, IndexError)):
+            read_headers(b"xyz" + block + b"\x7f\x7f", 3, end)
+
+
+def test_a_header_name_is_decoded_again_when_its_bytes_change() -> None:
+    block = b"-traceTRACEtrac-"
+    for at, size in ((1, 5), (6, 5), (1, 5), (1, 4), (11, 4), (1, 0), (1, 5)):
+        expected = block[at : at + size].decode()
+        for number in (0, 1, 0, 10_000):
+            assert name_at(block, at, at + size, number) == expected
+    assert name_at(b"\xff", 0, 1, 0) == "\udcff"
+
+
+def test_eager_headers_of_a_corrupt_record_stay_encoded_until_the_error() -> None:
+    data = bytearray(encode_batch([(b"k", b"v", [("h", b"x")], T), (b"k", b"v", (), T)]))
+    at = data.index(b"\x02\x02h\x02x")
+    data[at + 1] = 40  # the length of the name
+    batch = RecordBatch(bytes(data))
+    assert len(batch.records()) == 2
+    with pytest.raises(CorruptBatchError, match="headers of the record at offset 0: header 0"):
+        batch.records(eager_headers=True)
+
+
+def test_a_refused_record_does_not_raise_the_max_timestamp() -> None:
+    builder = BatchBuilder(max_bytes=200)
+    assert builder.append(b"k", b"v", timestamp=T)
+    assert not builder.append(b"k", b"v" * 300, timestamp=T + 9)
+    assert RecordBatch(builder.build()).max_timestamp == T
+    assert builder.append(b"k", b"v", timestamp=T + 9)
+    assert RecordBatch(builder.build()).max_timestamp == T + 9
