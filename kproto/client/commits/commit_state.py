@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ...wire.uuid import Uuid
 from ..core.group_errors import COMMIT_REFUSALS
 from ..core.retry import Remedy, remedy_of_code
 from ..metadata.cluster import TopicPartition
@@ -150,6 +151,20 @@ class CommitState:
             else:
                 found[tp] = its
         return found
+
+    def is_committed(
+        self, tp: TopicPartition, offset: int, topic_id: Uuid, baseline: int, now: float
+    ) -> bool:
+        """Returns True if `due` would return no commit of `offset`, which has no metadata.
+
+        `baseline` is the offset at which no record was processed since the assignment or the last
+        explicit commit.
+        """
+        if tp not in self._last:
+            return offset == baseline
+        last, at = self._last[tp]
+        is_same = (last.offset, last.topic_id) == (offset, topic_id)
+        return is_same and now - at < RENEW_S and not has_bitmap(last.metadata)
 
     def add_start_offset(self, tp: TopicPartition, its: OffsetAndMetadata) -> None:
         """Adds the start offset of `tp`; `start_offsets` returns it until `tp` has a commit."""

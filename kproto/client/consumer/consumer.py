@@ -174,7 +174,7 @@ class Consumer(RecordStream):
         return has_started and self._buffer.is_empty and self._is_finished()
 
     def _is_finished(self) -> bool:
-        return all(state.is_at_end for state in self._subscriptions.partitions.values())
+        return self._subscriptions.planner.is_finished
 
     def _cancel_fetches(self) -> list[asyncio.Task[Any]]:
         tasks = super()._cancel_fetches()

@@ -73,8 +73,9 @@ class GroupEffectHandler:
 
     def apply_topic_metadata(self) -> None:
         """Applies the client's metadata to the subscription state, and the resulting effects."""
-        topics = self._view.cluster.topics
-        self.apply(self._subscriptions.on_metadata(topics, self.member))
+        cluster = self._view.cluster
+        effects = self._subscriptions.on_metadata(cluster.topics, cluster.version, self.member)
+        self.apply(effects)
 
     def apply(self, effects: Iterable[Effect]) -> None:
         """Starts each of the effects; waits for none of them."""

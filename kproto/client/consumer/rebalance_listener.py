@@ -162,8 +162,11 @@ class RebalanceListenerInvoker:
                 return
             await self._report_losses()
             added = [tp for tp in tps if tp not in self._subscriptions.partitions]
-            topics = self._view.cluster.topics
-            self._effects.apply(self._subscriptions.assign(added, topics, self._effects.member))
+            cluster = self._view.cluster
+            effects = self._subscriptions.assign(
+                added, cluster.topics, cluster.version, self._effects.member
+            )
+            self._effects.apply(effects)
             try:
                 await self._call("on_assigned", added)
             finally:

@@ -9,7 +9,7 @@ consumer. Plain data: no connection and no event loop.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
@@ -45,8 +45,8 @@ class FetchBuffer:
     `batch_size.size` records, and `take_record` continues the list. `take_records`, `take_values`
     and `take_batch` return the next list or batch. `take_polled` returns lists of several
     partitions. These four methods return None if no record is ready. All `take` methods except
-    `take_batch` raise the errors of `CompletedFetch`. After MissingCodecError, `ready[0]` is the
-    fetch that raised it. After UnreadableRecordError, the unreadable record counts as returned.
+    `take_batch` raise the errors of `CompletedFetch`. After MissingCodecError, the first fetch of
+    `ready` has raised it. After UnreadableRecordError, the unreadable record counts as returned.
 
     A batch of which some records were returned stays decompressed. All paused partitions together
     keep at most `max_decompressed_bytes` of such batches; a batch beyond this limit is decompressed
@@ -61,6 +61,7 @@ class FetchBuffer:
         "_last_taken",
         "_paused",
         "_polls",
+        "_ready_of",
         "_source",
         "_source_batches",
         "_unreturned",
@@ -79,7 +80,9 @@ class FetchBuffer:
         self._interceptor = interceptor
         self.batch_size = batch_size
         self.max_decompressed_bytes = max_decompressed_bytes
-        self.ready: deque[CompletedFetch] = deque()
+        #: An ordered dict, because a fetch is removed anywhere in constant time.
+        self.ready: OrderedDict[CompletedFetch, None] = OrderedDict()
+        self._ready_of: dict[TopicPartitionState, list[CompletedFetch]] = {}
         self._paused: dict[TopicPartitionState, list[CompletedFetch]] = {}
         # Iterations read `remaining` directly, without a call. `_unreturned` has all records left
         # of the list; with a `batch_size`, `remaining` has only the first of them.
@@ -206,10 +209,19 @@ class FetchBuffer:
             return self._current.records[-left].offset
         for fetch in self._paused.get(state, ()):
             return fetch.position
-        for fetch in self.ready:
-            if fetch.state is state:
-                return fetch.position
+        for fetch in self._ready_of.get(state, ()):
+            return fetch.position
         return state.position
+
+    def has_records_of(self, state: TopicPartitionState) -> bool:
+        """Returns True if records of a partition are buffered, in flight or not yet returned."""
+        source = self._source
+        is_iterated = source is not None and source.state is state
+        return (
+            state in self._ready_of
+            or state in self._paused
+            or (is_iterated or state in self.in_flight)
+        )
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -233,9 +245,20 @@ class FetchBuffer:
         """
         paused = self._paused.get(fetch.state)
         if paused is None:
-            self.ready.append(fetch)
+            self._append(fetch)
         else:
             paused.append(fetch)
+
+    def _append(self, fetch: CompletedFetch) -> None:
+        self.ready[fetch] = None
+        self._ready_of.setdefault(fetch.state, []).append(fetch)
+
+    def _remove_first(self) -> None:
+        fetch, _ = self.ready.popitem(last=False)
+        its = self._ready_of[fetch.state]
+        its.remove(fetch)  # the first of a few
+        if not its:
+            del self._ready_of[fetch.state]
 
     def iterate(self, fetched: FetchedRecords) -> Record:
         """Starts to iterate over `fetched`, the list taken last; returns its first record."""
@@ -381,7 +404,7 @@ class FetchBuffer:
         Returns None if `take` returns None for all fetches. Removes empty fetches.
         """
         while self.ready:
-            fetch = self.ready[0]
+            fetch = next(iter(self.ready))
             position = fetch.position
             try:
                 found = take(fetch)
@@ -390,13 +413,13 @@ class FetchBuffer:
                 if put_back_unreadable:
                     raise
                 if not fetch:
-                    self.ready.popleft()
+                    self._remove_first()
                 self._last_taken = fetch.state, position
                 in_flight = InFlightRange(fetch.state, position, error.next_offset)
                 self._set_in_flight({fetch.state: in_flight})
                 raise
             if not fetch:
-                self.ready.popleft()
+                self._remove_first()
             if found is not None:
                 self._last_taken = fetch.state, position
                 return found, fetch
@@ -419,7 +442,9 @@ class FetchBuffer:
         left = self._take_remaining()
         if left is not None and self._source is not None:
             if not self._source:
-                self.ready.appendleft(self._source)
+                self.ready[self._source] = None
+                self.ready.move_to_end(self._source, last=False)
+                self._ready_of.setdefault(self._source.state, []).insert(0, self._source)
             self._source.put_back(self._source_batches, left.records[0].offset)
         self._set_in_flight(in_flight)
 
@@ -446,16 +471,14 @@ class FetchBuffer:
 
         Also removes the later fetches of its partition.
         """
-        broken = self.ready[0]
+        broken = next(iter(self.ready))
         self._remove(broken.state)
         return broken
 
     def _remove(self, state: TopicPartitionState) -> list[CompletedFetch]:
-        its = [fetch for fetch in self.ready if fetch.state is state]
-        if its:
-            others = [fetch for fetch in self.ready if fetch.state is not state]
-            self.ready.clear()
-            self.ready.extend(others)
+        its = self._ready_of.pop(state, [])
+        for fetch in its:
+            del self.ready[fetch]
         return its
 
     def pause_buffered(self, state: TopicPartitionState) -> None:
@@ -470,4 +493,5 @@ class FetchBuffer:
 
     def resume_buffered(self, state: TopicPartitionState) -> None:
         """Ends the pause of a partition: its records are returned after the other ready records."""
-        self.ready.extend(self._paused.pop(state, ()))
+        for fetch in self._paused.pop(state, ()):
+            self._append(fetch)

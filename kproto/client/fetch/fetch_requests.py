@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ...messages.fetch_request import (
@@ -16,19 +15,17 @@ from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..core.retry import Remedy, by_code, remedy_of, remedy_of_code
-from ..metadata.cluster import UNKNOWN_EPOCH, TopicInfo, TopicPartition
-from .fetch_session import BY_TOPIC_ID, FINAL_EPOCH, RequestedPartition, SessionFetch
+from ..metadata.cluster import UNKNOWN_EPOCH
+from .fetch_session import FINAL_EPOCH, SessionFetch
 
 __all__ = [
     "FetchedPartition",
     "closing_request",
     "fetch_remedy",
     "fetch_request",
-    "highest_fetch_version",
     "is_out_of_range",
     "log_end_of",
     "response_bytes",
-    "without_last_epochs",
 ]
 
 
@@ -54,7 +51,7 @@ class FetchedPartition(NamedTuple):
 _REMEDIES: Final = by_code({"CORRUPT_MESSAGE": Remedy.FAIL})
 
 #: The first version of Fetch with the last fetched epoch and, in the response, the diverging epoch.
-_FIRST_WITH_LAST_EPOCH: Final = 12
+FIRST_WITH_LAST_EPOCH: Final = 12
 
 #: The log does not have the offset any more, or does not have it yet: the position is reset.
 _OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
@@ -93,11 +90,14 @@ def fetch_request(
     max_wait_ms: int,
     read_committed: bool,
     rack: str | None = None,
+    version: int = FIRST_WITH_LAST_EPOCH,
 ) -> FetchRequest:
     """Returns a fetch request to one broker, with or without a session.
 
-    `rack` is the rack of the consumer (KIP-392).
+    Leaves out the last fetched epochs if it is sent in a `version` before 12. `rack` is the rack of
+    the consumer (KIP-392).
     """
+    has_last_epoch = version >= FIRST_WITH_LAST_EPOCH
     grouped: dict[str, FetchTopic] = {}
     for (topic, partition), requested in fetch.to_send.items():
         its = grouped.get(topic)
@@ -109,7 +109,7 @@ def fetch_request(
                 fetch_offset=requested.offset,
                 partition_max_bytes=requested.max_bytes,
                 current_leader_epoch=requested.leader_epoch,
-                last_fetched_epoch=requested.last_epoch,
+                last_fetched_epoch=requested.last_epoch if has_last_epoch else UNKNOWN_EPOCH,
             )
         )
     forgotten: dict[tuple[str, Uuid], list[int]] = {}
@@ -137,15 +137,6 @@ def closing_request(session_id: int) -> FetchRequest:
     return fetch_request(fetch, max_bytes=1, min_bytes=0, max_wait_ms=0, read_committed=False)
 
 
-def without_last_epochs(
-    requested: Mapping[TopicPartition, RequestedPartition], version: int
-) -> Mapping[TopicPartition, RequestedPartition]:
-    """Returns `requested`, without the last fetched epochs if `version` of Fetch is before 12."""
-    if version >= _FIRST_WITH_LAST_EPOCH:
-        return requested
-    return {tp: each._replace(last_epoch=UNKNOWN_EPOCH) for tp, each in requested.items()}
-
-
 def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) -> int:
     """Returns the limit of a whole fetch response in bytes: the sum of the partitions' limits.
 
@@ -153,13 +144,3 @@ def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) 
     is sent whole even if it is larger than the limit, and for the fields of the response.
     """
     return min(partition_bytes * partitions, max(max_frame_bytes // 2, 1))
-
-
-def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
-    """Returns the highest version of Fetch for these topics; None if there is no limit.
-
-    A topic whose id is unknown can be fetched by name only.
-    """
-    if any(topic.topic_id == ZERO_UUID for topic in topics):
-        return BY_TOPIC_ID - 1
-    return None

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from ...protocol.error_codes import code_of
-from ...wire.uuid import Uuid
+from ...wire.uuid import ZERO_UUID, Uuid
 from ..metadata.cluster import TopicPartition
 
 __all__ = [
@@ -92,59 +92,111 @@ def without_session(requested: Mapping[TopicPartition, RequestedPartition]) -> S
 
 
 class FetchSession:
-    """Tracks the session with one broker.
+    """Tracks the partitions of the fetches from one broker, and the session with the broker.
 
-    Call `handle_response` or `handle_error` after each `build_fetch`. If `is_used` is False, every
-    fetch is full, and opens no session.
+    `partitions` has the partitions of the next fetch, in the order of a full fetch; while a fetch
+    is in flight, these are its partitions. Call `handle_response` or `handle_error` after each
+    `build_fetch`. If `is_used` is False, every fetch is full, and opens no session.
     """
 
-    __slots__ = ("_by_id", "_epoch", "_id", "_in_flight", "_is_used", "_partitions")
+    __slots__ = (
+        "_by_id",
+        "_epoch",
+        "_id",
+        "_in_flight",
+        "_is_used",
+        "_partitions_by_id",
+        "_previous",
+        "partitions",
+        "topic_names",
+    )
 
     def __init__(self, *, is_used: bool = True) -> None:
         self._is_used = is_used
         self._id = _NO_SESSION
         self._epoch = INITIAL_EPOCH  # of the next fetch
-        self._partitions: dict[TopicPartition, RequestedPartition] = {}
+        self.partitions: dict[TopicPartition, RequestedPartition] = {}
+        #: The names of the topics in `partitions` by topic id, without topics of unknown id.
+        self.topic_names: dict[Uuid, str] = {}
+        self._partitions_by_id: dict[Uuid, int] = {}
+        #: The partitions that changed since the last fetch, with their fields in the last fetch.
+        self._previous: dict[TopicPartition, RequestedPartition | None] = {}
         self._by_id = False
         self._in_flight: SessionFetch | None = None
 
-    def build_fetch(
-        self, requested: Mapping[TopicPartition, RequestedPartition], version: int
-    ) -> SessionFetch:
-        """Returns the fetch of the `requested` partitions, to be sent in `version`.
+    def update(self, tp: TopicPartition, requested: RequestedPartition | None) -> None:
+        """Sets the fields of a partition in the next fetch; None removes the partition.
+
+        Moves the partition to the end of the order. Call it only while no fetch is in flight.
+        """
+        before = self.partitions.pop(tp, None)
+        if requested is not None:
+            self.partitions[tp] = requested
+        if before != requested:
+            self._previous.setdefault(tp, before)
+            self._count(tp[0], before, requested)
+
+    def _count(
+        self, topic: str, before: RequestedPartition | None, now: RequestedPartition | None
+    ) -> None:
+        counts = self._partitions_by_id
+        if now is not None:
+            counts[now.topic_id] = counts.get(now.topic_id, 0) + 1
+            if now.topic_id != ZERO_UUID:
+                self.topic_names[now.topic_id] = topic
+        if before is not None:
+            counts[before.topic_id] -= 1
+            if not counts[before.topic_id]:
+                del counts[before.topic_id]
+                self.topic_names.pop(before.topic_id, None)
+
+    @property
+    def highest_version(self) -> int | None:
+        """The highest version of the next fetch; None if there is no limit.
+
+        A topic whose id is unknown can be fetched by name only.
+        """
+        return BY_TOPIC_ID - 1 if ZERO_UUID in self._partitions_by_id else None
+
+    def build_fetch(self, version: int) -> SessionFetch:
+        """Returns the fetch of `partitions`, to be sent in `version`.
 
         In an open fetch session the fetch is incremental: it names only new partitions, and
-        partitions whose fields have changed. Otherwise the fetch names all partitions.
+        partitions whose fields have changed. Otherwise the fetch names all partitions. The number
+        of steps of an incremental fetch depends on the changed partitions only.
         """
         if self._in_flight is not None:
             self.handle_error()
         if not self._is_used or version < _FIRST_VERSION:
-            fetch = without_session(requested)
+            fetch = without_session(self.partitions)
         else:
             by_id = version >= BY_TOPIC_ID
             if self._by_id != by_id:
-                self._reset()
+                self._epoch = INITIAL_EPOCH
                 self._by_id = by_id
             if self._epoch == INITIAL_EPOCH:
-                fetch = SessionFetch(self._id, INITIAL_EPOCH, requested, [])
+                fetch = SessionFetch(self._id, INITIAL_EPOCH, self.partitions, [])
             else:
-                fetch = self._changes(requested)
-            self._partitions = dict(requested)
+                fetch = self._changes()
+        self._previous = {}
         self._in_flight = fetch
         return fetch
 
-    def _changes(self, requested: Mapping[TopicPartition, RequestedPartition]) -> SessionFetch:
-        previous = self._partitions
-        to_send = {tp: each for tp, each in requested.items() if previous.get(tp) != each}
+    def _changes(self) -> SessionFetch:
+        to_send: dict[TopicPartition, RequestedPartition] = {}
         to_forget: list[ForgottenPartition] = []
-        if len(requested) - len(to_send) != len(previous) or to_send:
-            for (topic, partition), each in previous.items():
-                now = requested.get((topic, partition))
-                # A session by topic names has one partition for the old and the recreated topic: it
-                # stays.
-                is_other = self._by_id and now is not None and now.topic_id != each.topic_id
-                if now is None or is_other:
-                    to_forget.append(ForgottenPartition(topic, each.topic_id, partition))
+        for tp, before in self._previous.items():
+            now = self.partitions.get(tp)
+            if now is not None and now != before:
+                to_send[tp] = now
+            if before is None:
+                continue
+            # A session by topic names has one partition for the old and the recreated topic: it
+            # stays.
+            is_other = self._by_id and now is not None and now.topic_id != before.topic_id
+            if now is None or is_other:
+                topic, partition = tp
+                to_forget.append(ForgottenPartition(topic, before.topic_id, partition))
         return SessionFetch(self._id, self._epoch, to_send, to_forget)
 
     def handle_response(
@@ -161,32 +213,29 @@ class FetchSession:
         if error_code:
             if error_code == _NOT_FOUND:
                 self._id = _NO_SESSION
-            self._reset()
+            self._epoch = INITIAL_EPOCH
             return fetch.is_full or error_code not in _REPAIRED_BY_NEW_SESSION
-        if not fetch.is_full and any(tp not in self._partitions for tp in tps):
-            self._reset()  # the session of the broker has other partitions
+        if not fetch.is_full and any(tp not in self.partitions for tp in tps):
+            self._epoch = INITIAL_EPOCH  # the session of the broker has other partitions
         elif session_id == _NO_SESSION:
             self._id = _NO_SESSION  # the broker has no room for a session, or has closed it
-            self._reset()
+            self._epoch = INITIAL_EPOCH
         else:
             self._id = session_id
             self._epoch = fetch.epoch % _LAST_EPOCH + 1
         return True
 
     def handle_error(self) -> None:
-        """Makes the next fetch open another session, because the last fetch has no response."""
+        """Makes the next fetch open another session, because the last fetch has no response.
+
+        The broker closes the present session when it opens the other.
+        """
         self._in_flight = None
-        self._reset()
+        self._epoch = INITIAL_EPOCH
 
     def close(self) -> int | None:
         """Forgets the session; returns its id, for the closing request; None if there is none."""
         session_id = self._id
         self._id = _NO_SESSION
-        self._reset()
-        self._in_flight = None
+        self.handle_error()
         return session_id or None
-
-    def _reset(self) -> None:
-        """Makes the next fetch open a new session; the broker then closes the present session."""
-        self._epoch = INITIAL_EPOCH
-        self._partitions = {}

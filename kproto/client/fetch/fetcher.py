@@ -7,7 +7,7 @@ their positions. While the caller processes records, the next fetches are in fli
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -15,22 +15,21 @@ from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import CorruptBatchError, KprotoError, MissingCodecError, ProtocolError
-from ...wire.uuid import ZERO_UUID
+from ...wire.uuid import Uuid
 from ..core.retry import Attempts
-from ..metadata.cluster import Broker, LeaderHint, TopicInfo, TopicPartition
+from ..metadata.cluster import Broker, LeaderHint, TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .broken_batches import locate_broken_batch
 from .completed_fetch import CompletedFetch, filter_batches
 from .effects import EffectHandler
 from .fetch_options import FetchOptions
+from .fetch_plan import NodeFetches
 from .fetch_requests import (
     closing_request,
     fetch_request,
-    highest_fetch_version,
     is_out_of_range,
     log_end_of,
     response_bytes,
-    without_last_epochs,
 )
 from .fetch_session import FetchSession, RequestedPartition
 from .in_flight_fetches import InFlightFetch, InFlightFetches
@@ -46,6 +45,8 @@ logger = logging.getLogger("kproto.client")
 
 #: Errors with which a response names the leader of the partition (KIP-951).
 _OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
+
+_NEVER: Final = float("inf")
 
 
 class Fetcher:
@@ -69,6 +70,9 @@ class Fetcher:
         self._offsets = OffsetFetcher(view, options, subscriptions, effect_handler)
         self._refreshes = Attempts(view.settings)
         self._sessions: dict[int, FetchSession] = {}  # by broker
+        #: The states of the partitions of each session, by broker.
+        self._states: dict[int, dict[TopicPartition, TopicPartitionState]] = {}
+        self._checked_metadata = (-1, -1, 0.0)
 
     def take_completed(self) -> None:
         """Processes completed fetches and look-ups; raises the first error that is not retried.
@@ -96,7 +100,7 @@ class Fetcher:
         self._effects.on_metadata()
         cluster = view.cluster
         plan = self._subscriptions.plan_fetches(
-            now, view.leader_since, cluster.leader_epoch, cluster.brokers
+            now, cluster.version, view.leader_since, cluster.leader_epoch, cluster.brokers
         )
         offsets = self._offsets
         if plan.unknown_leaders:
@@ -109,17 +113,31 @@ class Fetcher:
             self._in_flight.start_lookup(
                 f"epochs at {node}", offsets.validate_positions(node, states)
             )
-        if self._subscriptions.preempts(plan, self._in_flight.fetches):
+        if self._subscriptions.preempts(self._in_flight.fetches):
             self._preempt_fetches()
         limit = self._options.response_limit(len(plan.fetches))
-        for node, states in plan.fetches.items():
+        for node, fetches in plan.fetches.items():
             if node not in self._in_flight.fetches and self._has_memory(limit):
-                self._fetch_at(node, states, now, limit)
-        stale = {state.topic for states in plan.fetches.values() for state in states}
-        stale = {topic for topic in stale if not view.has_current_metadata(topic)}
-        if stale and self._refreshes.not_before <= now:
-            self._in_flight.start_lookup("metadata", self._refresh(stale))
+                self._fetch_at(node, fetches, now, limit)
+        self._refresh_old_metadata(now)
         return plan.next_at
+
+    def _refresh_old_metadata(self, now: float) -> None:
+        """Refreshes the metadata of fetched topics that is older than `metadata_max_age_ms`.
+
+        Looks at the topics only if metadata or the fetched topics have changed, or at the time at
+        which the first metadata becomes too old.
+        """
+        view, planner = self._view, self._subscriptions.planner
+        versions = (view.cluster.version, planner.topics_version)
+        if versions == self._checked_metadata[:2] and now < self._checked_metadata[2]:
+            return
+        valid_until = {topic: view.metadata_valid_until(topic) for topic in planner.topics}
+        stale = [topic for topic, until in valid_until.items() if until <= now]
+        if not stale:
+            self._checked_metadata = (*versions, min(valid_until.values(), default=_NEVER))
+        elif self._refreshes.not_before <= now:
+            self._in_flight.start_lookup("metadata", self._refresh(stale))
 
     def _has_memory(self, more: int) -> bool:
         """Returns True if `queued_max_bytes` allows another fetch of up to `more` bytes.
@@ -129,31 +147,35 @@ class Fetcher:
         left = self._options.queued_max_bytes - self._in_flight.max_bytes
         return self._subscriptions.make_room(left - more)
 
-    def _fetch_at(
-        self, node: int, states: Sequence[TopicPartitionState], now: float, limit: int
-    ) -> None:
-        topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
-        states_by_tp = {(state.topic, state.partition): state for state in states}
-        most = self._options.max_partition_fetch_bytes
-        requested = {
-            tp: RequestedPartition(
-                topics[state.topic].topic_id,
-                state.position,
-                most,
-                state.leader_epoch,
-                state.last_epoch,
-            )
-            for tp, state in states_by_tp.items()
-        }
+    def _fetch_at(self, node: int, fetches: NodeFetches, now: float, limit: int) -> None:
+        view = self._view
         session = self._sessions.get(node)
         if session is None:
-            session = FetchSession(is_used=self._view.settings.fetch_sessions)
-            self._sessions[node] = session
-        ends_at = self._offsets.begin_attempt(states, now)
-        limit = min(
-            limit, response_bytes(most, len(requested), self._view.settings.max_frame_bytes)
-        )
-        fetch = InFlightFetch(requested, states_by_tp, topics, session, now, ends_at, limit)
+            session = self._sessions[node] = FetchSession(is_used=view.settings.fetch_sessions)
+            self._states[node] = {}
+            fetches.changed.update(dict.fromkeys(fetches.states))
+        states = self._states[node]
+        most = self._options.max_partition_fetch_bytes
+        for tp in fetches.changed:
+            state = fetches.states.get(tp)
+            if state is None:
+                session.update(tp, None)
+                states.pop(tp, None)
+                continue
+            states[tp] = state
+            topic_id = view.cluster.topics[state.topic].topic_id
+            session.update(
+                tp,
+                RequestedPartition(
+                    topic_id, state.position, most, state.leader_epoch, state.last_epoch
+                ),
+            )
+        fetches.changed.clear()
+        ends_at = self._offsets.begin_attempt(fetches.retrying.values(), now)
+        limit = min(limit, response_bytes(most, len(states), view.settings.max_frame_bytes))
+        # The leader may name a replica to a fetch with a rack, and then sends no records.
+        without_rack = fetches.leader_until > now
+        fetch = InFlightFetch(session, states, now, ends_at, limit, without_rack)
         self._in_flight.fetch(node, fetch, self._fetch(node, fetch))
 
     def _preempt_fetches(self) -> None:
@@ -184,6 +206,7 @@ class Fetcher:
                         closing, version=version, callback=lambda outcome: None, may_be_lost=True
                     )
         self._sessions.clear()
+        self._states.clear()
 
     async def _refresh(self, topics: Iterable[str]) -> None:
         """Refreshes the metadata of `topics`; the known metadata is used until it arrives."""
@@ -199,26 +222,23 @@ class Fetcher:
         options = self._options
 
         def make(version: int) -> FetchRequest:
-            fetch.sent = fetch.session.build_fetch(
-                without_last_epochs(fetch.requested, version), version
-            )
+            fetch.sent = fetch.session.build_fetch(version)
             return fetch_request(
                 fetch.sent,
                 max_bytes=fetch.max_bytes,
                 min_bytes=options.fetch_min_bytes,
                 max_wait_ms=options.max_wait_ms,
                 read_committed=options.read_committed,
-                rack=None if without_rack else view.settings.rack,
+                rack=None if fetch.without_rack else view.settings.rack,
+                version=version,
             )
 
-        # The leader may name a replica to a fetch with a rack, and then sends no records.
-        without_rack = any(state.leader_until > fetch.started_at for state in fetch.states.values())
         try:
             fetch.response = await fetch_from(
                 view,
                 node,
                 make,
-                fetch.topics.values(),
+                fetch.session.highest_version,
                 owner=self._owner,
                 ends_at=fetch.ends_at,
             )
@@ -232,7 +252,7 @@ class Fetcher:
         assert response is not None, "the fetch is done"
         found: dict[TopicPartition, PartitionData] = {}
         if isinstance(response, FetchResponse):
-            found = dict(fetched_partitions(response, fetch.topics))
+            found = dict(fetched_partitions(response, fetch.session.topic_names))
             if not fetch.session.handle_response(response.error_code, response.session_id, found):
                 logger.info("broker %d has lost the fetch session; another is opened", node)
                 return
@@ -258,7 +278,7 @@ class Fetcher:
             )
         faults: list[KprotoError] = []
         for tp, data in found.items():
-            requested = fetch.requested.get(tp)
+            requested = fetch.session.partitions.get(tp)
             state = self._subscriptions.partitions.get(tp)
             if requested is None or state is None or state is not fetch.states.get(tp):
                 continue
@@ -277,7 +297,7 @@ class Fetcher:
         assert fetch.sent is not None, "it was answered"
         # A broker that throttles answers at once, without partitions (KIP-219).
         if fetch.sent.is_full and (found or not response.throttle_time_ms):
-            for topic, partition in fetch.requested.keys() - found.keys():
+            for topic, partition in fetch.session.partitions.keys() - found.keys():
                 faults.append(ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]"))
         if faults:
             raise faults[0]
@@ -379,21 +399,21 @@ async def fetch_from(
     view: ClusterView,
     leader: int,
     make: Callable[[int], FetchRequest],
-    topics: Iterable[TopicInfo],
+    highest_version: int | None,
     *,
     owner: object,
     ends_at: float,
 ) -> FetchResponse:
     """Sends a fetch to the node `leader`, and returns the response.
 
-    `make` builds the fetch for the negotiated version. The node may also be a follower (KIP-392).
-    The fetch uses the connection of `owner`. The connection must be open by `ends_at`, in seconds
-    of the clock. The time limit of the response is the time left until `ends_at`, or
-    `request_timeout_ms` if that is shorter, plus the `max_wait_ms` for which the broker may delay
-    the response.
+    `make` builds the fetch for the negotiated version, which is at most `highest_version`. The node
+    may also be a follower (KIP-392). The fetch uses the connection of `owner`. The connection must
+    be open by `ends_at`, in seconds of the clock. The time limit of the response is the time left
+    until `ends_at`, or `request_timeout_ms` if that is shorter, plus the `max_wait_ms` for which
+    the broker may delay the response.
     """
     connection = await view.with_deadline(ends_at, view.connection_to(leader, owner=owner))
-    version = connection.version_of(FetchRequest, highest_fetch_version(topics))
+    version = connection.version_of(FetchRequest, highest_version)
     request = make(version)
     check_fetch(request, version)
     left_ms = max(1, round((ends_at - view.clock.monotonic()) * 1000))
@@ -404,12 +424,14 @@ async def fetch_from(
 
 
 def fetched_partitions(
-    response: FetchResponse, topics: Mapping[str, TopicInfo]
+    response: FetchResponse, topic_names: Mapping[Uuid, str]
 ) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """Yields the partitions of a response by topic name; topics with unknown ids are left out."""
-    names = {info.topic_id: name for name, info in topics.items() if info.topic_id != ZERO_UUID}
+    """Yields the partitions of a response by topic name; topics with unknown ids are left out.
+
+    `topic_names` has the names by topic id.
+    """
     for topic in response.responses:
-        name = topic.topic or names.get(topic.topic_id)
+        name = topic.topic or topic_names.get(topic.topic_id)
         if name is not None:
             for data in topic.partitions:
                 yield (name, data.partition_index), data

@@ -7,7 +7,7 @@ results.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ from ...messages.fetch_response import FetchResponse
 from ...tasks import start_task
 from ...wire.errors import KprotoError
 from ..core.tasks import retrieve_exception
-from ..metadata.cluster import TopicInfo, TopicPartition
-from .fetch_session import FetchSession, RequestedPartition, SessionFetch
+from ..metadata.cluster import TopicPartition
+from .fetch_session import FetchSession, SessionFetch
 from .partition_state import TopicPartitionState
 
 __all__ = ["InFlightFetch", "InFlightFetches"]
@@ -24,22 +24,21 @@ __all__ = ["InFlightFetch", "InFlightFetches"]
 
 @dataclass(slots=True)
 class InFlightFetch:
-    """A fetch at one broker: its partitions and offsets, and its times in seconds of the clock.
+    """A fetch at one broker, and its times in seconds of the clock.
 
+    `session` has the partitions of the fetch, and `states` has their states when it was started.
     The response is used for a partition only if its state is still its state in `states`. A
     partition gets another state after a seek, or after its topic was recreated. `sent` has the
-    partitions that the request names: the partitions of `requested`, without the unchanged
-    partitions of the fetch session (KIP-227). The response has at most `max_bytes`, or a single
-    batch that is larger.
+    partitions that the request names: without the unchanged partitions of the session (KIP-227).
+    The response has at most `max_bytes`, or a single batch that is larger.
     """
 
-    requested: dict[TopicPartition, RequestedPartition]
-    states: dict[TopicPartition, TopicPartitionState]
-    topics: dict[str, TopicInfo]
     session: FetchSession
+    states: Mapping[TopicPartition, TopicPartitionState]
     started_at: float
     ends_at: float
     max_bytes: int
+    without_rack: bool
     ended_at: float = float("inf")
     sent: SessionFetch | None = None
     response: FetchResponse | KprotoError | None = None

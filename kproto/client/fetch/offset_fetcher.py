@@ -102,7 +102,7 @@ class OffsetFetcher:
                 offsets[tp],
                 state.end,
             )
-            state.end = max(offsets[tp], state.position)
+            state.lower_end(offsets[tp])
 
     async def validate_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
         """Validates positions at a new leader, by OffsetForLeaderEpoch (KIP-320).
@@ -125,7 +125,7 @@ class OffsetFetcher:
             return
         if answer is None:
             for tp, state in left.items():
-                state.leader_epoch = requested[tp].current
+                state.skip_validation(requested[tp].current)
             return
         faults: list[KprotoError] = []
         for tp, found in epoch_ends(answer):
@@ -159,7 +159,7 @@ class OffsetFetcher:
         instead.
         """
         if end.is_known and end.offset >= state.position:
-            state.last_epoch = min(state.last_epoch, end.epoch)
+            state.lower_last_epoch(end.epoch)
             return
         returned = self._subscriptions.poll.drop_truncated(state)
         tp = f"{state.topic}[{state.partition}]"
@@ -170,6 +170,7 @@ class OffsetFetcher:
             return
         if self._options.reset_policy is ResetPolicy.NONE:
             state.position = returned
+            state.mark_changed()
             diverging = end.offset if end.is_known else None
             raise LogTruncatedError(state.topic, state.partition, returned, diverging)
         if end.is_known:
@@ -220,7 +221,7 @@ class OffsetFetcher:
                 tp = (state.topic, state.partition)
                 self._view.observer.retried("fetch", error, state.attempts, *tp)
             else:
-                state.attempts.make_due(now)
+                state.make_due(now)
 
     # Attempts
 
@@ -271,7 +272,7 @@ class OffsetFetcher:
     def on_success(self, state: TopicPartitionState) -> None:
         if state.attempts.count:
             self._view.observer.recovered("fetch", state.topic, state.partition)
-        state.attempts.succeeded()
+        state.on_success()
 
 
 def _log_reset(

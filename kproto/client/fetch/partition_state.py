@@ -127,6 +127,7 @@ class TopicPartitionState:
         "assignment_epoch",
         "attempts",
         "broken_at",
+        "changed",
         "commits_start",
         "committed_baseline",
         "end",
@@ -164,6 +165,8 @@ class TopicPartitionState:
         assignment_epoch: int = 0,
     ) -> None:
         self.topic, self.partition = tp
+        #: The partitions that the next fetch plan looks at.
+        self.changed: dict[TopicPartition, None] = {}
         self.position = position
         self.end = end
         self.assignment_epoch = assignment_epoch
@@ -207,8 +210,15 @@ class TopicPartitionState:
         """True if everything before `end` was fetched."""
         return self.end is not None and self.position >= self.end
 
+    def mark_changed(self) -> None:
+        """Makes the next fetch plan look at this partition.
+
+        Call it after each change of the position, the end, an epoch, a backoff or a replica.
+        """
+        self.changed[self.tp] = None
+
     def transition(self, event: FetchStateEvent) -> None:
-        """Changes the fetch state by `TRANSITIONS`.
+        """Changes the fetch state by `TRANSITIONS`, and marks the partition as changed.
 
         Raises RuntimeError if the current fetch state has no transition for `event`.
         """
@@ -219,6 +229,7 @@ class TopicPartitionState:
                 f"{self.fetch_state.name}"
             )
         self.fetch_state = state
+        self.mark_changed()
 
     # The position
 
@@ -317,6 +328,17 @@ class TopicPartitionState:
             self.transition(FetchStateEvent.POSITION_SET)
         self.position = position
         self.last_epoch = self.epochs.rewind(position)
+        self.mark_changed()
+
+    def lower_end(self, end: int) -> None:
+        """Lowers the end to `end`, but not below the position, because the log ends there now."""
+        self.end = max(end, self.position)
+        self.mark_changed()
+
+    def lower_last_epoch(self, epoch: int) -> None:
+        """Lowers the leader epoch of the record before the position to at most `epoch`."""
+        self.last_epoch = min(self.last_epoch, epoch)
+        self.mark_changed()
 
     def _on_new_position(self, offset: int) -> None:
         """Sets the committed baseline after the position was set, reset or truncated.
@@ -344,6 +366,11 @@ class TopicPartitionState:
             self.transition(FetchStateEvent.LEADER_UNCHANGED)
         return True
 
+    def skip_validation(self, leader_epoch: int) -> None:
+        """Takes the position as valid for `leader_epoch`: the leader cannot validate it."""
+        self.leader_epoch = leader_epoch
+        self.mark_changed()
+
     def on_validated(self, leader_epoch: int) -> None:
         """Marks the position as valid for `leader_epoch`, the epoch of the current leader.
 
@@ -356,6 +383,7 @@ class TopicPartitionState:
         """Sets the replica that the leader prefers for fetches until the time `until` (KIP-392)."""
         self.preferred_replica = replica
         self.replica_until = until
+        self.mark_changed()
 
     def prefer_leader(self, until: float) -> None:
         """Fetches from the leader at least until `until`, instead of from the preferred replica.
@@ -366,6 +394,7 @@ class TopicPartitionState:
         """
         self.preferred_replica = None
         self.leader_until = until
+        self.mark_changed()
 
     def select_node(self, leader: int, now: float, brokers: Container[int]) -> int:
         """Returns the node id of the broker to fetch from: the preferred replica or `leader`.
@@ -412,7 +441,19 @@ class TopicPartitionState:
         if self.attempts.count == 1:
             self.attempts.not_before = now
 
+    def on_success(self) -> None:
+        """Ends the failures of the partition: the next failure is the first again."""
+        if self.attempts.count:
+            self.mark_changed()
+        self.attempts.succeeded()
+
+    def make_due(self, now: float) -> None:
+        """Makes the fetch due at `now`, because the leader was found."""
+        self.attempts.make_due(now)
+        self.mark_changed()
+
     def _back_off(self, error: KprotoError, now: float) -> None:
+        self.mark_changed()
         if self.attempts.failed(error, now):
             return
         self.attempts.succeeded()  # the next poll has the whole time for its attempts

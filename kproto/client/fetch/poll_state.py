@@ -212,6 +212,16 @@ class PollState:
                 return queued
         return self.buffer.position_of(state)
 
+    def has_records_of(self, state: TopicPartitionState) -> bool:
+        """Returns True if records of a partition are buffered, queued or being processed."""
+        processor = self.processor
+        if processor is not None and (
+            processor.first_incomplete(state) is not None
+            or processor.incomplete_offsets(state) is not None
+        ):
+            return True
+        return self.buffer.has_records_of(state)
+
     @property
     def positions(self) -> dict[TopicPartition, int]:
         """For each partition with buffered records, the offset of the next record to be polled."""

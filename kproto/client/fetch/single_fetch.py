@@ -11,7 +11,7 @@ from ..core.retry import Remedy
 from ..metadata.cluster_view import ClusterView
 from .completed_fetch import aborted_transactions
 from .fetch_requests import FetchedPartition, fetch_remedy, fetch_request
-from .fetch_session import RequestedPartition, without_session
+from .fetch_session import FetchSession, RequestedPartition, without_session
 from .fetcher import fetch_from, fetched_partitions
 
 __all__ = ["fetch_partition"]
@@ -34,9 +34,11 @@ async def fetch_partition(
     """Returns the batches of one partition from `offset` on; see `Client.fetch`."""
     leader = await view.leader(topic, partition)
     info = await view.topic(topic)
-    wanted = {(topic, partition): RequestedPartition(info.topic_id, offset, max_bytes)}
+    tp = (topic, partition)
+    session = FetchSession(is_used=False)
+    session.update(tp, RequestedPartition(info.topic_id, offset, max_bytes))
     request = fetch_request(
-        without_session(wanted),
+        without_session(session.partitions),
         max_bytes=max_bytes,
         min_bytes=min_bytes,
         max_wait_ms=max_wait_ms,
@@ -45,15 +47,20 @@ async def fetch_partition(
     try:
         ends_at = view.clock.monotonic() + view.settings.api_timeout_ms / 1000
         answer = await fetch_from(
-            view, leader, lambda version: request, [info], owner=_FETCHES, ends_at=ends_at
+            view,
+            leader,
+            lambda version: request,
+            session.highest_version,
+            owner=_FETCHES,
+            ends_at=ends_at,
         )
     except KprotoError as error:
         if fetch_remedy(error) is Remedy.REFRESH:
             view.cluster.forget([topic])
         raise
     raise_for_code(answer.error_code, f"fetching {topic}[{partition}]")
-    found = fetched_partitions(answer, {topic: info})
-    data = next((part for tp, part in found if tp in wanted), None)
+    found = fetched_partitions(answer, session.topic_names)
+    data = next((part for each, part in found if each == tp), None)
     if data is None:
         raise ProtocolError(f"the response to a fetch of {topic}[{partition}] lacks it")
     if data.error_code:

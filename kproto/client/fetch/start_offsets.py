@@ -23,6 +23,7 @@ from ..commits.offset_requests import CommittedOffset
 from ..commits.processed_bitmap import decode_bitmap
 from ..metadata.cluster import TopicInfo, TopicPartition
 from .effects import Effect, FetchEffect
+from .fetch_plan import PartitionSet
 from .partition_state import NO_POSITION, FetchState, TopicPartitionState
 from .start_options import GroupStart, Start
 from .topic_history import TopicHistory
@@ -42,6 +43,7 @@ class StartOffsetResolver:
         commit_state: CommitState,
         start: Start | GroupStart,
         group_id: str,
+        awaiting_assignment: PartitionSet,
     ) -> None:
         self._partitions = partitions
         self._topics = topics
@@ -51,8 +53,12 @@ class StartOffsetResolver:
         self._lookup_states: list[TopicPartitionState] = []  # the partitions of the present look-up
         #: Topics that start at their log start if the group has no committed offset.
         self.from_start: frozenset[str] = frozenset()
-        #: Partitions of recreated topics that wait until their new topic id is assigned.
-        self.awaiting_assignment: set[TopicPartition] = set()
+        self.awaiting_assignment = awaiting_assignment
+        self._initializing: list[TopicPartitionState] = []
+
+    def add_initializing(self, state: TopicPartitionState) -> None:
+        """Adds a partition that is INITIALIZING: its position must be looked up."""
+        self._initializing.append(state)
 
     def begin_lookup(self) -> None:
         """Begins a look-up of the positions of all INITIALIZING partitions."""
@@ -65,9 +71,14 @@ class StartOffsetResolver:
     @property
     def needs_lookup(self) -> bool:
         """True if a partition is INITIALIZING: its committed or start offset is unknown."""
-        return any(
-            state.fetch_state is FetchState.INITIALIZING for state in self._partitions.values()
-        )
+        added = self._initializing
+        while added:
+            state = added[-1]
+            is_current = self._partitions.get(state.tp) is state
+            if is_current and state.fetch_state is FetchState.INITIALIZING:
+                return True
+            added.pop()  # it has a position, or was replaced or removed
+        return False
 
     def cancel_lookup(self) -> list[Effect]:
         """Returns a list with the effect that cancels the look-up.

@@ -59,7 +59,8 @@ class StartPositionLookup:
 
         Looks up start positions again for a topic that was recreated before its first fetch.
         """
-        self.apply(self._subscriptions.on_metadata(self._view.cluster.topics))
+        cluster = self._view.cluster
+        self.apply(self._subscriptions.on_metadata(cluster.topics, cluster.version))
         for name in self._subscriptions.to_restart:
             self._in_flight.start_lookup(f"start of {name}", self.restart(name))
 

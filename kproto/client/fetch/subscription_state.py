@@ -25,7 +25,7 @@ from .completed_fetch import CompletedFetch
 from .effects import ConnectToLeaders, Effect, FetchEffect
 from .fetch_buffer import FetchBuffer
 from .fetch_options import OffsetSpec
-from .fetch_plan import FetchPlan, plan_fetches
+from .fetch_plan import FetchPlan, FetchPlanner
 from .partition_state import FetchState, TopicPartitionState
 from .poll_state import PollState
 from .processed_offsets import CommitPlanner
@@ -82,20 +82,22 @@ class SubscriptionState:
         self.log_ends: dict[TopicPartition, int] = {}
         self._subscribed_topics = list(dict.fromkeys(map(topic_of, options.subscribed)))
         self.topics = TopicHistory()
+        self.planner = FetchPlanner(self.partitions)
         self.starts = StartOffsetResolver(
             self.partitions,
             self.topics,
             self.commit_state,
             options.start,
             options.group_id or "",
+            self.planner.awaiting_assignment,
         )
-        #: Topics that were recreated before their first fetch: their start is looked up again.
-        self.to_restart: set[str] = set()
-        self.paused: set[TopicPartition] = set()
-        self._under_backpressure: set[TopicPartition] = set()
-        self._awaiting_callback: set[TopicPartition] = set()
+        self.paused = self.planner.paused
+        self.to_restart = self.planner.to_restart
+        self._under_backpressure = self.planner.under_backpressure
+        self._awaiting_callback = self.planner.awaiting_callback
         self._prioritized: dict[TopicPartition, TopicPartitionState] = {}
         self._assignment_epoch = 0
+        self._metadata_version = -1
         self.revocations = PendingRevocations()
         self.committable = CommittableOffsets(
             self.partitions, self.revocations, self.commit_state, self.processed
@@ -103,48 +105,31 @@ class SubscriptionState:
 
     # Fetching
 
-    def fetchable(self) -> list[TopicPartitionState]:
-        """Returns partitions that may be fetched, reset or validated, in the order of fetches."""
-        excluded = (
-            self._awaiting_callback
-            | self.starts.awaiting_assignment
-            | self.paused
-            | self._under_backpressure
-        )
-        return [
-            state
-            for tp, state in self.partitions.items()
-            if state.fetch_state is not FetchState.INITIALIZING
-            and tp not in excluded
-            and state.topic not in self.to_restart
-        ]
-
     def plan_fetches(
         self,
         now: float,
+        metadata_version: int,
         leader_since: Callable[[str, int, float], int | None],
         epoch_of: Callable[[str, int], int],
         brokers: Container[int],
     ) -> FetchPlan:
         """Returns the partitions to fetch, to reset and to validate at `now`, by node id."""
-        return plan_fetches(self.fetchable(), now, leader_since, epoch_of, brokers)
+        return self.planner.plan(now, metadata_version, leader_since, epoch_of, brokers)
 
-    def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:
-        """Returns True if `plan` has a prioritized partition that would wait for another fetch.
+    def preempts(self, busy: Container[int]) -> bool:
+        """Returns True if the last plan has a prioritized partition that would wait for a fetch.
 
         Newly assigned partitions are prioritized, and partitions that `seek_to_committed` has
         moved. Such a partition would wait if a fetch is in flight to the same broker: `busy` has
         the node ids of the brokers with a fetch in flight. It counts only once: in the first plan
         that fetches it.
         """
-        if not self._prioritized:
-            return False
         preempts = False
-        for node, states in plan.fetches.items():
-            for state in states:
-                if self._prioritized.get(state.tp) is state:
-                    del self._prioritized[state.tp]
-                    preempts = preempts or node in busy
+        for tp, state in list(self._prioritized.items()):
+            node = self.planner.node_of(tp)
+            if node is not None and self.partitions.get(tp) is state:
+                del self._prioritized[tp]
+                preempts = preempts or node in busy
         return preempts
 
     def is_current(self, state: TopicPartitionState) -> bool:
@@ -154,6 +139,7 @@ class SubscriptionState:
     def move_to_end(self, state: TopicPartitionState) -> None:
         """Moves a partition to the end of the order: it is fetched after all others."""
         self.partitions[state.tp] = self.partitions.pop(state.tp)
+        state.mark_changed()
 
     def on_fetched(
         self,
@@ -233,16 +219,23 @@ class SubscriptionState:
     # Metadata
 
     def on_metadata(
-        self, topics: Mapping[str, TopicInfo], member: GroupMembership[Any] | None = None
+        self,
+        topics: Mapping[str, TopicInfo],
+        version: int,
+        member: GroupMembership[Any] | None = None,
     ) -> list[Effect]:
         """Finds recreated topics and added partitions in new metadata.
 
+        Does nothing if neither `version`, the version of the metadata, nor the partitions have
+        changed since the last call.
         If a plain consumer reads a whole topic without `stop_at_end`, it reads added partitions
         from their start, so that it misses no record. If a topic was recreated and `stop_at_end` is
         set, raises BrokerResponseError, except for a plain consumer that looks up the start of the
         topic again (see `_on_recreated`).
         """
         effects: list[Effect] = []
+        if version == self._metadata_version:
+            return effects
         names = self._subscribed_topics or list(
             dict.fromkeys(topic for topic, _ in self.partitions)
         )
@@ -261,14 +254,16 @@ class SubscriptionState:
             for tp, state in self.partitions.items():
                 if tp[0] == name and state.topic_id == ZERO_UUID:
                     state.topic_id = info.topic_id
+        self._metadata_version = version
         return effects
 
     def _add_partitions(self, info: TopicInfo) -> None:
         for partition in info.partitions:
             tp = (info.name, partition)
             if tp not in self.partitions:
-                self.partitions[tp] = state = TopicPartitionState(tp, self._settings)
+                state = TopicPartitionState(tp, self._settings)
                 state.await_reset("earliest")
+                self._add(state)
 
     def _on_recreated(self, info: TopicInfo, member: GroupMembership[Any] | None) -> list[Effect]:
         """Resets the partitions of a recreated topic to their log start (KIP-516).
@@ -297,8 +292,9 @@ class SubscriptionState:
         effects: list[Effect] = []
         for tp in tps:
             if not has_group:
-                self.partitions[tp] = state = TopicPartitionState(tp, self._settings)
+                state = TopicPartitionState(tp, self._settings)
                 state.await_reset("earliest")
+                self._add(state)
                 continue
             self.commit_state.forget([tp])
             state, replaced = self._replace(tp, self._next_epoch(), info)
@@ -312,12 +308,26 @@ class SubscriptionState:
                 self.starts.awaiting_assignment.add(tp)
         return effects
 
+    def _add(self, state: TopicPartitionState) -> None:
+        self.partitions[state.tp] = state
+        self._metadata_version = -1
+        state.changed = self.planner.changed
+        state.mark_changed()
+        if state.fetch_state is FetchState.INITIALIZING:
+            self.starts.add_initializing(state)
+
+    def _pop(self, tp: TopicPartition) -> TopicPartitionState | None:
+        self.planner.changed[tp] = None
+        return self.partitions.pop(tp, None)
+
     # Partitions of a plain consumer
 
     def start(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
         """Replaces all partitions by `states`, which have positions."""
-        self.partitions.clear()
-        self.partitions.update(states)
+        for tp in list(self.partitions):
+            self._pop(tp)
+        for state in states.values():
+            self._add(state)
 
     def restart(
         self, name: str, states: Mapping[TopicPartition, TopicPartitionState], topic_id: Uuid
@@ -327,8 +337,9 @@ class SubscriptionState:
         The positions were looked up for `topic_id`.
         """
         for tp in [tp for tp in self.partitions if tp[0] == name]:
-            del self.partitions[tp]
-        self.partitions.update(states)
+            self._pop(tp)
+        for state in states.values():
+            self._add(state)
         if self.topics.id_of(name) == topic_id:
             self.to_restart.discard(name)
 
@@ -342,14 +353,15 @@ class SubscriptionState:
         self,
         tps: Iterable[TopicPartition],
         topics: Mapping[str, TopicInfo],
+        version: int,
         member: GroupMembership[Any] | None = None,
     ) -> list[Effect]:
         """Adds partitions; they are fetched once `on_assigned` has returned.
 
         While the callback `on_assigned` runs, their positions are looked up, and connections to
-        their leaders are opened.
+        their leaders are opened. `version` is the version of the metadata in `topics`.
         """
-        effects = self.on_metadata(topics, member)
+        effects = self.on_metadata(topics, version, member)
         self.topics.add_first(topics)
         added = [tp for tp in tps if tp not in self.partitions]
         for tp in added:
@@ -367,7 +379,7 @@ class SubscriptionState:
         if info is not None:
             self.topics.set_current(info)
             state.topic_id = info.topic_id
-        self.partitions[tp] = state
+        self._add(state)
         return state
 
     def on_callback_returned(self, tps: Iterable[TopicPartition]) -> list[Effect]:
@@ -405,7 +417,7 @@ class SubscriptionState:
         """
         removed = {}
         for tp in tps:
-            state = self.partitions.pop(tp, None)
+            state = self._pop(tp)
             if state is None:
                 continue
             position = self.poll.drop(state)

@@ -109,7 +109,7 @@ class Cluster:
     """The brokers and topics of the latest metadata.
 
     `known_nodes` has all node ids that this cluster has had so far, because a broker that has left
-    may rejoin.
+    may rejoin. `version` increases with every change.
     """
 
     cluster_id: str | None = None
@@ -118,6 +118,7 @@ class Cluster:
     known_nodes: set[int] = field(default_factory=set)
     racks: dict[int, str] = field(default_factory=dict)
     topics: dict[str, TopicInfo] = field(default_factory=dict)
+    version: int = field(default=0, compare=False)
 
     def update(
         self, response: MetadataResponse, *, whole: bool = False, version: int = RELIABLE_EPOCHS
@@ -129,6 +130,7 @@ class Cluster:
         drops all earlier topics. Ignores the leader epochs of a response whose `version` is too
         old: these epochs are not reliable.
         """
+        self.version += 1
         if version < RELIABLE_EPOCHS:
             for old in response.topics:
                 for its in old.partitions:
@@ -191,6 +193,7 @@ class Cluster:
 
     def update_brokers(self, brokers: Iterable[Broker]) -> None:
         """Applies the addresses of some brokers; all other brokers stay."""
+        self.version += 1
         for each in brokers:
             self.brokers[each.node] = Address(each.host, each.port)
             if each.rack:
@@ -208,6 +211,7 @@ class Cluster:
             return False
         if hint.epoch <= known.leader_epoch:
             return False
+        self.version += 1
         newer = replace(known, leader=hint.leader, leader_epoch=hint.epoch, error_code=0)
         partitions = {**info.partitions, hint.partition: newer}
         self.topics[hint.topic] = replace(info, partitions=partitions)
@@ -215,6 +219,7 @@ class Cluster:
 
     def reset(self) -> None:
         """Drops the controller, brokers and topics; keeps the cluster id, and `known_nodes`."""
+        self.version += 1
         self.controller = -1
         self.brokers.clear()
         self.racks.clear()
@@ -222,6 +227,7 @@ class Cluster:
 
     def forget(self, topics: Iterable[str]) -> None:
         """Drops topics, so that their metadata is requested again."""
+        self.version += 1
         for name in topics:
             self.topics.pop(name, None)
 

@@ -395,8 +395,18 @@ class ClusterView:
 
     def has_current_metadata(self, name: str) -> bool:
         """Returns True if metadata of a topic is known and younger than `metadata_max_age_ms`."""
-        age = self.clock.monotonic() - self._received_at.get(name, float("-inf"))
-        return name in self.cluster.topics and age * 1000 < self.settings.metadata_max_age_ms
+        return self.clock.monotonic() < self.metadata_valid_until(name)
+
+    def metadata_valid_until(self, name: str) -> float:
+        """Returns the time at which the metadata of a topic becomes older than the limit.
+
+        The limit is `metadata_max_age_ms`. The time is in seconds of the clock; minus infinity if
+        the metadata is unknown.
+        """
+        if name not in self.cluster.topics:
+            return float("-inf")
+        received_at = self._received_at.get(name, float("-inf"))
+        return received_at + self.settings.metadata_max_age_ms / 1000
 
     def leader_since(self, topic: str, partition: int, since: float) -> int | None:
         """Returns the node id of a partition's leader, from metadata or a hint newer than `since`.

@@ -1,6 +1,6 @@
 """Limits each async client test to two minutes, and fails a test that leaves a task running.
 
-All client tests use `steady_time`.
+All client tests use `steady_time`, and compare each fetch plan with a plan of all partitions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kproto.client.fetch.fetch_plan import FetchPlanner
+from kproto.client.fetch.fetcher import Fetcher
 from tests.support.async_limits import limit_async_tests
+from tests.support.checked_plans import checked_fetch, checked_plan
 from tests.support.selection import below
 
 HERE = Path(__file__).parent
@@ -26,3 +29,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _steady(steady_time: None) -> None:
     """Requests `steady_time`: a pause of the machine then uses up no timeout."""
+
+
+@pytest.fixture(autouse=True)
+def _checked_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FetchPlanner, "plan", checked_plan(FetchPlanner.plan))
+    monkeypatch.setattr(Fetcher, "_fetch_at", checked_fetch(Fetcher._fetch_at))

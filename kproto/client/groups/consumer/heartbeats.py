@@ -126,6 +126,8 @@ def heartbeat_request(
     regex_before = None if known is None else known.regex
     if regex_before != fields.regex:
         request.subscribed_topic_regex = fields.regex or ""  # empty: removes the pattern
-    if known is None or acknowledges or known.partitions != fields.partitions:
+    before = None if known is None else known.partitions
+    is_same = before is fields.partitions or before == fields.partitions  # mostly the same object
+    if acknowledges or not is_same:
         request.topic_partitions = to_request(fields.partitions)
     return request

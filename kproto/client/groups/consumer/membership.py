@@ -53,7 +53,6 @@ from .reconciliation import (
     Difference,
     TopicIdPartitions,
     assigned_in,
-    by_topic_id,
 )
 from .session_timeout import DEFAULT_SESSION_MS, session_ms_for
 
@@ -365,7 +364,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             return release_heartbeat(self.settings, self.member_id, self._incarnation, now)
         if not self.member_id and version >= CLIENT_MEMBER_ID_VERSION:
             self.member_id = self._generated_member_id
-        fields = HeartbeatFields(self._topics, self._regex, by_topic_id(self._partitions.owned))
+        fields = HeartbeatFields(self._topics, self._regex, self._partitions.owned_ids)
         request = heartbeat_request(
             self.settings,
             self.rack,
@@ -448,7 +447,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._log("joined at epoch %d, as member %s", self.epoch, self.member_id)
             self._transition(Event.JOINED)
         elif self.phase is Phase.ACKNOWLEDGING:
-            if beat.lists_owned and beat.fields.partitions == by_topic_id(self._partitions.owned):
+            if beat.lists_owned and beat.fields.partitions == self._partitions.owned_ids:
                 self._transition(Event.ACKNOWLEDGED)
             else:
                 self._heartbeat_at = now
@@ -508,7 +507,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._heartbeat_at = max(now, self._heartbeat_backoff.not_before)
 
     def on_revoked(self, now: float) -> None:
-        self._partitions.owned = {}
+        self._partitions.drop_owned()
         if self._lost:
             self.epoch = JOIN_EPOCH
         self._transition(Event.REVOKED)

@@ -7,7 +7,7 @@ Does no I/O.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ....messages.consumer_group_heartbeat_request import TopicPartitions
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -41,6 +41,10 @@ class Difference(NamedTuple):
     revoked: frozenset[TopicPartition]
     added: dict[TopicPartition, Uuid]
     unresolved: frozenset[Uuid]
+
+
+#: The difference if the member owns exactly the partitions that are assigned.
+NO_DIFFERENCE: Final = Difference(frozenset(), {}, frozenset())
 
 
 def assigned_in(response: ConsumerGroupHeartbeatResponse) -> TopicIdPartitions | None:
@@ -95,25 +99,47 @@ def difference(
 class AssignmentReconciliation:
     """Tracks the owned and the assigned partitions of one member.
 
-    `name_of` returns the name of a topic id; None if the metadata lacks it.
+    `name_of` returns the name of a topic id; None if the metadata lacks it. While neither the
+    owned nor the assigned partitions change, a heartbeat takes the same time for any number of
+    partitions.
     """
 
     def __init__(self, name_of: Callable[[Uuid], str | None]) -> None:
         self.owned: dict[TopicPartition, Uuid] = {}
         self.assigned: TopicIdPartitions = frozenset()
+        self._owned_ids: TopicIdPartitions | None = frozenset()  # None after a change of `owned`
+        #: The subscription for which the owned partitions are the assigned partitions.
+        self._reconciled_for: Callable[[str], bool] | None = None
         self._adding: dict[TopicPartition, Uuid] = {}
         self._name_of = name_of
         self._names: dict[Uuid, str] = {}
 
     def reset(self) -> None:
         """Forgets the owned and the assigned partitions, before the member joins."""
-        self.owned = {}
+        self.drop_owned()
         self.assigned = frozenset()
+
+    def drop_owned(self) -> None:
+        """Forgets the owned partitions, because they were revoked or lost."""
+        self.owned = {}
+        self._on_change()
+
+    def _on_change(self) -> None:
+        self._owned_ids = None
+        self._reconciled_for = None
+
+    @property
+    def owned_ids(self) -> TopicIdPartitions:
+        """The owned partitions by topic id, as a heartbeat lists them."""
+        if self._owned_ids is None:
+            self._owned_ids = by_topic_id(self.owned)
+        return self._owned_ids
 
     def assign(self, assigned: TopicIdPartitions) -> bool:
         """Stores the assignment; returns True if it has changed."""
         has_changed = assigned != self.assigned
         self.assigned = assigned
+        self._reconciled_for = None
         used = {*self.owned.values(), *(topic_id for topic_id, _ in assigned)}
         self._names = {each: its for each, its in self._names.items() if each in used}
         return has_changed
@@ -123,7 +149,12 @@ class AssignmentReconciliation:
 
         Ignores an assigned partition if `is_subscribed` returns False for its topic.
         """
-        return difference(self.owned, self.assigned, self._named, is_subscribed)
+        if self._reconciled_for == is_subscribed:
+            return NO_DIFFERENCE
+        found = difference(self.owned, self.assigned, self._named, is_subscribed)
+        if found == NO_DIFFERENCE:
+            self._reconciled_for = is_subscribed
+        return found
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
         """Returns True if the member owns the partition with that topic id, or is adding it."""
@@ -138,6 +169,7 @@ class AssignmentReconciliation:
         for tp in revoked:
             self.owned.pop(tp, None)
         self.owned.update((tp, self._adding[tp]) for tp in added)
+        self._on_change()
 
     def _named(self, topic_id: Uuid) -> str | None:
         """Returns the name of a topic id; None if the metadata lacks it.

@@ -9,18 +9,17 @@ from kproto.client.fetch.fetch_requests import (
     closing_request,
     fetch_remedy,
     fetch_request,
-    highest_fetch_version,
     is_out_of_range,
     response_bytes,
 )
 from kproto.client.fetch.fetch_session import (
+    FetchSession,
     ForgottenPartition,
     RequestedPartition,
     SessionFetch,
     without_session,
 )
 from kproto.client.fetch.fetcher import fetched_partitions
-from kproto.client.metadata.cluster import TopicInfo
 from kproto.messages import FetchResponse
 from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kproto.protocol.error_codes import ERRORS, code_of, error_of_code
@@ -117,8 +116,18 @@ def test_a_request_that_closes_a_session() -> None:
 
 
 def test_without_an_id_a_topic_can_be_named_only() -> None:
-    assert highest_fetch_version([TopicInfo("t", ID, {})]) is None
-    assert highest_fetch_version([TopicInfo("t", ID, {}), TopicInfo("u", ZERO_UUID, {})]) == 12
+    session = FetchSession()
+    highest = []
+    session.update(("t", 0), RequestedPartition(ID, 0, 100))
+    highest.append(session.highest_version)
+    session.update(("u", 0), RequestedPartition(ZERO_UUID, 0, 100))
+    session.update(("v", 0), RequestedPartition(ZERO_UUID, 0, 100))
+    session.update(("u", 0), None)
+    assert session.topic_names == {ID: "t"}
+    highest.append(session.highest_version)
+    session.update(("v", 0), RequestedPartition(OTHER, 0, 100))
+    assert session.topic_names == {ID: "t", OTHER: "v"}
+    assert [*highest, session.highest_version] == [None, 12, None]
 
 
 def test_partitions_of_a_response_by_name_or_id() -> None:
@@ -130,8 +139,8 @@ def test_partitions_of_a_response_by_name_or_id() -> None:
     response = FetchResponse(
         responses=[of("", ID, 1), of("u", ZERO_UUID, 2), of("", stranger, 3), of("", ZERO_UUID, 4)]
     )
-    topics = {"t": TopicInfo("t", ID, {}), "u": TopicInfo("u", ZERO_UUID, {})}
-    assert [place for place, _ in fetched_partitions(response, topics)] == [("t", 1), ("u", 2)]
+    places = [place for place, _ in fetched_partitions(response, {ID: "t"})]
+    assert places == [("t", 1), ("u", 2)]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from kproto.client.fetch.fetch_session import (
     SessionFetch,
 )
 from kproto.client.fetch.fetcher import fetched_partitions
-from kproto.client.metadata.cluster import TopicInfo, TopicPartition
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.messages import FetchRequest, FetchResponse
 from kproto.messages.fetch_request import FetchPartition
 from kproto.messages.fetch_response import PartitionData
@@ -38,10 +38,22 @@ def at(offset: int, topic_id: Uuid = ID, **epochs: int) -> RequestedPartition:
     return RequestedPartition(topic_id, offset, 1000, **epochs)
 
 
+def build(
+    session: FetchSession, requested: dict[TopicPartition, RequestedPartition], version: int
+) -> SessionFetch:
+    """Updates the partitions of the session to `requested`, and builds the fetch."""
+    for tp in session.partitions.keys() - requested.keys():
+        session.update(tp, None)
+    for tp, each in requested.items():
+        session.update(tp, each)
+    fetch = session.build_fetch(version)
+    return fetch._replace(to_send=dict(fetch.to_send))
+
+
 def opened(requested: dict[TopicPartition, RequestedPartition], version: int = 18) -> FetchSession:
     """Returns a fetch session with id 7 that has the partitions in `requested`."""
     session = FetchSession()
-    assert session.build_fetch(requested, version) == SessionFetch(0, 0, requested, [])
+    assert build(session, requested, version) == SessionFetch(0, 0, requested, [])
     assert session.handle_response(0, 7, requested)
     return session
 
@@ -49,24 +61,22 @@ def opened(requested: dict[TopicPartition, RequestedPartition], version: int = 1
 def test_first_fetch_has_all_partitions_and_later_ones_the_changed() -> None:
     requested = {("t", 0): at(5), ("t", 1): at(6)}
     session = opened(requested)
-    assert session.build_fetch(dict(requested), 18) == SessionFetch(7, 1, {}, [])
+    assert build(session, dict(requested), 18) == SessionFetch(7, 1, {}, [])
     assert session.handle_response(0, 7, [])
     requested["t", 1] = at(9)
-    assert session.build_fetch(requested, 18) == SessionFetch(7, 2, {("t", 1): at(9)}, [])
+    assert build(session, requested, 18) == SessionFetch(7, 2, {("t", 1): at(9)}, [])
     assert session.handle_response(0, 7, [("t", 1)])
     requested["t", 0] = at(5, leader_epoch=3)
-    assert session.build_fetch(requested, 18) == SessionFetch(
-        7, 3, {("t", 0): requested["t", 0]}, []
-    )
+    assert build(session, requested, 18) == SessionFetch(7, 3, {("t", 0): requested["t", 0]}, [])
 
 
 def test_removed_partition_is_forgotten_and_new_one_is_added() -> None:
     session = opened({("t", 0): at(5), ("t", 1): at(6)})
     requested = {("t", 0): at(5), ("u", 0): at(0)}
     to_forget = [ForgottenPartition("t", ID, 1)]
-    assert session.build_fetch(requested, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, to_forget)
+    assert build(session, requested, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, to_forget)
     assert session.handle_response(0, 7, [("u", 0)])
-    assert session.build_fetch({("t", 0): at(5)}, 18).to_forget == [ForgottenPartition("u", ID, 0)]
+    assert build(session, {("t", 0): at(5)}, 18).to_forget == [ForgottenPartition("u", ID, 0)]
 
 
 @pytest.mark.parametrize(("version", "forgets"), [(12, False), (13, True)])
@@ -74,81 +84,81 @@ def test_recreated_topic_is_added_and_the_old_id_is_forgotten(version: int, forg
     session = opened({("t", 0): at(5)}, version)
     requested = {("t", 0): at(0, OTHER)}
     to_forget = [ForgottenPartition("t", ID, 0)] if forgets else []
-    assert session.build_fetch(requested, version) == SessionFetch(7, 1, requested, to_forget)
+    assert build(session, requested, version) == SessionFetch(7, 1, requested, to_forget)
 
 
 def test_session_by_name_is_replaced_by_one_by_id() -> None:
     requested = {("t", 0): at(5)}
     session = opened(requested, 12)
-    assert session.build_fetch(requested, 13) == SessionFetch(7, 0, requested, [])
+    assert build(session, requested, 13) == SessionFetch(7, 0, requested, [])
     assert session.handle_response(0, 8, requested)
-    assert session.build_fetch(requested, 12) == SessionFetch(8, 0, requested, [])
+    assert build(session, requested, 12) == SessionFetch(8, 0, requested, [])
 
 
 def test_unknown_session_is_replaced_at_once() -> None:
     requested = {("t", 0): at(5)}
     session = opened(requested)
-    session.build_fetch(requested, 18)
+    build(session, requested, 18)
     assert not session.handle_response(NOT_FOUND, 0, [])
-    assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(0, 0, requested, [])
     # The fetch is not sent again at once if it was sent without a session.
     assert session.handle_response(NOT_FOUND, 0, [])
-    assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(0, 0, requested, [])
 
 
 def test_invalid_epoch_closes_the_session() -> None:
     requested = {("t", 0): at(5)}
     session = opened(requested)
-    session.build_fetch(requested, 18)
+    build(session, requested, 18)
     assert not session.handle_response(BAD_EPOCH, 0, [])
-    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(7, 0, requested, [])
 
 
 @pytest.mark.parametrize("code", [TOPIC_ID, -1])
 def test_other_error_closes_the_session_and_is_left_to_the_caller(code: int) -> None:
     requested = {("t", 0): at(5)}
     session = opened(requested)
-    session.build_fetch(requested, 18)
+    build(session, requested, 18)
     assert session.handle_response(code, 0, [])
-    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(7, 0, requested, [])
 
 
 def test_lost_response_closes_the_session() -> None:
     requested = {("t", 0): at(5)}
     session = opened(requested)
-    session.build_fetch({("t", 0): at(9)}, 18)
+    build(session, {("t", 0): at(9)}, 18)
     session.handle_error()
-    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(7, 0, requested, [])
     # A fetch whose response was never handled closes the session, too.
-    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(7, 0, requested, [])
 
 
 def test_response_without_a_session_id_ends_the_session() -> None:
     requested = {("t", 0): at(5)}
     session = FetchSession()
     for _ in range(2):
-        assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
+        assert build(session, requested, 18) == SessionFetch(0, 0, requested, [])
         assert session.handle_response(0, 0, requested)
     session = opened(requested)
-    session.build_fetch(requested, 18)
+    build(session, requested, 18)
     assert session.handle_response(0, 0, requested)
-    assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(0, 0, requested, [])
 
 
 def test_response_for_a_foreign_partition_closes_the_session() -> None:
     requested = {("t", 0): at(5)}
     session = opened(requested)
-    session.build_fetch(requested, 18)
+    build(session, requested, 18)
     assert session.handle_response(0, 7, [("u", 3)])
-    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(7, 0, requested, [])
 
 
 def test_session_epoch_wraps_to_one() -> None:
     session = opened({})
     session._epoch = 0x7FFFFFFF
-    assert session.build_fetch({}, 18).epoch == 0x7FFFFFFF
+    assert build(session, {}, 18).epoch == 0x7FFFFFFF
     session.handle_response(0, 7, [])
-    assert session.build_fetch({}, 18).epoch == 1
+    assert build(session, {}, 18).epoch == 1
 
 
 @pytest.mark.parametrize(("version", "is_used"), [(6, True), (18, False)])
@@ -156,9 +166,7 @@ def test_fetch_without_a_session_has_the_final_epoch(version: int, is_used: bool
     session = FetchSession(is_used=is_used)
     requested = {("t", 0): at(5)}
     for _ in range(2):
-        assert session.build_fetch(requested, version) == SessionFetch(
-            0, FINAL_EPOCH, requested, []
-        )
+        assert build(session, requested, version) == SessionFetch(0, FINAL_EPOCH, requested, [])
         assert session.handle_response(0, 0, requested)
     assert session.close() is None
 
@@ -168,7 +176,7 @@ def test_closing_returns_the_session_id_once() -> None:
     session = opened(requested)
     assert session.close() == 7
     assert session.close() is None
-    assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
+    assert build(session, requested, 18) == SessionFetch(0, 0, requested, [])
 
 
 # Random schedules: each record is read once and in order
@@ -235,9 +243,9 @@ class ModelReader:
         }
         session = self.sessions[node]
         version = min(self.version, 12) if ZERO_UUID in ids.values() else self.version
-        asked = session.build_fetch(requested, version)
+        asked = build(session, requested, version)
         request = fetch_request(
-            asked, max_bytes=1, min_bytes=1, max_wait_ms=0, read_committed=False
+            asked, max_bytes=1, min_bytes=1, max_wait_ms=0, read_committed=False, version=version
         )
         if fate == "request lost":
             session.handle_error()
@@ -247,8 +255,7 @@ class ModelReader:
         if fate == "response lost":
             session.handle_error()
             return
-        topics = {name: TopicInfo(name, topic_id, {}) for name, topic_id in ids.items()}
-        found = dict(fetched_partitions(response, topics))
+        found = dict(fetched_partitions(response, session.topic_names))
         if not session.handle_response(response.error_code, response.session_id, found):
             return
         if response.error_code:
