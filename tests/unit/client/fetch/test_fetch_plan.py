@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -151,6 +152,31 @@ def test_finished_when_all_ends_are_reached() -> None:
     scene.partitions["t", 1].lower_end(4)
     assert [*is_finished, scene.planner.is_finished] == [False, True, False, True]
     assert scene.fetched() == {}
+
+
+CHANGES: dict[str, Callable[[TopicPartitionState], object]] = {
+    "fetched": lambda state: state.on_fetched(1, 0),
+    "rewind": lambda state: state.rewind(0),
+    "end": lambda state: state.lower_end(3),
+    "last epoch": lambda state: state.lower_last_epoch(0),
+    "validation": lambda state: state.skip_validation(2),
+    "replica": lambda state: state.prefer_replica(2, 1.0),
+    "leader": lambda state: state.prefer_leader(1.0),
+    "reset": lambda state: state.await_reset("latest"),
+    "failure": lambda state: state.on_failure(NOT_LEADER, 0.0),
+    "moved leader": lambda state: state.on_leader_moved(NOT_LEADER, 0.0),
+    "out of range": lambda state: state.request_offset_reset(NOT_LEADER, 0.0),
+    "due": lambda state: state.make_due(0.0),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_next_plan_looks_at_each_changed_partition(name: str) -> None:
+    scene = Scene(2)
+    scene.plan()
+    assert not scene.planner.changed
+    CHANGES[name](scene.partitions["t", 1])
+    assert list(scene.planner.changed) == [("t", 1)]
 
 
 EVENTS = st.lists(
