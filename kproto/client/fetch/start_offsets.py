@@ -13,7 +13,7 @@ A partition starts at the log start in three other cases:
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, MutableSet
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -23,7 +23,6 @@ from ..commits.offset_requests import CommittedOffset
 from ..commits.processed_bitmap import decode_bitmap
 from ..metadata.cluster import TopicInfo, TopicPartition
 from .effects import Effect, FetchEffect
-from .fetch_plan import PartitionSet
 from .partition_state import NO_POSITION, FetchState, TopicPartitionState
 from .start_options import GroupStart, Start
 from .topic_history import TopicHistory
@@ -43,7 +42,7 @@ class StartOffsetResolver:
         commit_state: CommitState,
         start: Start | GroupStart,
         group_id: str,
-        awaiting_assignment: PartitionSet,
+        awaiting_assignment: MutableSet[TopicPartition],
     ) -> None:
         self._partitions = partitions
         self._topics = topics
@@ -53,6 +52,7 @@ class StartOffsetResolver:
         self._lookup_states: list[TopicPartitionState] = []  # the partitions of the present look-up
         #: Topics that start at their log start if the group has no committed offset.
         self.from_start: frozenset[str] = frozenset()
+        #: Partitions of recreated topics that wait until their new topic id is assigned.
         self.awaiting_assignment = awaiting_assignment
         self._initializing: list[TopicPartitionState] = []
 
