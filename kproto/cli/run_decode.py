@@ -1,4 +1,4 @@
-"""Decodes the bytes of `kproto decode`, and prints each field with its bytes as a tree."""
+"""Decodes the bytes given to `kproto decode`; prints a tree of the fields, each with its bytes."""
 
 from __future__ import annotations
 

@@ -49,8 +49,9 @@ class Throttled:
 class CutFrame:
     """Handles the request, sends `after_bytes` of the response frame, and closes the connection.
 
-    If `after_bytes` is None, half of the frame is sent. At least the last byte is not sent. A
-    request that has no response is only handled.
+    If `after_bytes` is None, sends half of the frame. Never sends the last byte, even if
+    `after_bytes` is larger than the frame. If the request has no response, only handles the
+    request.
     """
 
     after_bytes: int | None = None

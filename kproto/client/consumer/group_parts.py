@@ -1,7 +1,8 @@
 """Creates the parts of a group consumer, and connects them.
 
-The fetch parts poll records; a consumer without a group has such parts, too. The group parts need
-the consumer: they commit offsets, call the rebalance callbacks, and run handlers.
+The fetch parts poll records; a consumer without a group has the same parts. The group parts commit
+offsets, call the rebalance callbacks, and run handlers. Only the group parts have a reference to
+the consumer.
 """
 
 from __future__ import annotations

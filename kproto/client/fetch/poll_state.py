@@ -104,8 +104,9 @@ class RecordProcessor(Protocol):
 class PollTimer:
     """Measures the time since the last poll, for max.poll.interval.ms.
 
-    `since` is the time in seconds at which `observe` noticed the last poll, or the end of its wait
-    for records. This time may be later than the poll, but not earlier. While `run` processes the
+    `since` is the time in seconds at which `observe` noticed the last poll. If that poll waited for
+    records, `since` is the time at which `observe` noticed that the wait had ended. `since` may be
+    later than the poll, but not earlier. While `run` processes the
     records, `PollState` sets `since` to the start time of the oldest record that is being
     processed.
     """

@@ -130,12 +130,13 @@ def split_batch(
     two cases, the error has the offset after the previous offset.
 
     The bounds of the records follow from the lengths of the records, or, if these do not add up to
-    the size of the batch, from the lengths of the fields. If neither add up, the bounds are
-    unknown: one error then stands for the first unreadable record and all later records.
+    the size of the batch, from the lengths of the fields. If neither add up to that size, the
+    bounds are unknown: one error then stands for the first unreadable record and all later records.
 
-    One error stands for the whole batch if it cannot be decompressed, if its header counts more
-    records than offsets, or if it is a message set (magic 0 or 1) with an unreadable record. As in
-    Kafka, only the first frame of lz4 data counts. Raises MissingCodecError.
+    One error stands for the whole batch in three cases: the batch cannot be decompressed, its
+    header has a record count larger than its number of offsets, or it is a message set (magic 0 or
+    1) with an unreadable record. Like Kafka, reads only the first frame of lz4 data. Raises
+    MissingCodecError.
     """
     return _Split(batch, max_decompressed_bytes, topic, partition).items()
 

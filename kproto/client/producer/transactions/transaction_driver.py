@@ -275,8 +275,8 @@ def _without_transactions(error: KprotoError) -> KprotoError:
 def _transaction_version(connection: BrokerConnection) -> int:
     """Returns the transaction version that the cluster of a broker supports: 1 or 2.
 
-    The version is 2 if transaction.version is finalized at level 2, and the client may use the
-    versions of the APIs that belong to it.
+    The version is 2 if two conditions hold: the cluster has finalized transaction.version 2, and
+    the connection supports the API versions that transaction version 2 needs. Otherwise it is 1.
     """
     if connection.finalized_features.get(_FEATURE, 0) < EPOCH_BUMP_VERSION:
         return 1

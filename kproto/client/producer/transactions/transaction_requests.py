@@ -180,8 +180,8 @@ def message_of(
     """Returns the message of a request in `version`.
 
     `timeout_ms` is the transaction timeout, and `producer` is the present producer id and epoch.
-    Raises UnsupportedVersionError for offsets of a member if `version` has no member, and for
-    two-phase commit if `version` lacks it.
+    Raises UnsupportedVersionError if `version` lacks a field that the request needs: the group
+    metadata of a TxnOffsetCommit, or two-phase commit.
     """
     match request:
         case InitProducerId(current, has_two_phases, keeps_prepared):

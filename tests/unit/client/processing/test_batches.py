@@ -21,7 +21,7 @@ AT_ONCE = Retries(3, backoff_ms=0)
 class Log:
     """A handler that notes its batches, and stops `run_batches` after `count` processed records.
 
-    `fails` has the number of failures of each offset.
+    `fails` says how many times the handler fails at each offset.
     """
 
     def __init__(self, count: int, fails: dict[int, int] | None = None) -> None:
