@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
     from .record_layouts import Layout
 
-__all__ = ["count_uniform"]
-
-#: The numbers of records that are checked at once: the second if the first fails. A run of records
-#: with one timestamp has often fewer records than the first.
-_CHUNKS: Final = (512, 64)
+__all__ = ["count_same_time", "count_uniform"]
 
 #: By the size of a varint in bytes: the first offset delta whose varint has this size.
 _FIRST_OF_SIZE: Final = {1: 0, 2: 1 << 6, 3: 1 << 13}
@@ -47,55 +43,49 @@ def count_uniform(
     layout: Layout,
     varints: Sequence[bytes],
     index: int,
-    seen: bytes,
+    time_size: int,
     most: int,
-    *,
-    is_same_time: bool,
 ) -> int:
     """Returns how many records from `pos` on certainly have the layout; at most `most`.
 
     `index` is the offset delta of the first record; the offset deltas of the later records must
     follow it. `varints` has the known varints of offset deltas, then b"". The timestamp deltas must
-    have as many bytes as `seen`. If `is_same_time` is True, they must be equal to `seen`.
+    have `time_size` bytes.
     """
-    size, _, key_length, value_length, empty, _, length, _, places, _ = layout
-    time_at, key_length_at, value_length_at, headers_at = places
+    size, _, _, _, empty, _, _, _, (time_at, key_length_at, headers_at), _, _, constants = layout
+    offset_at = time_at + time_size
     offset_size = len(varints[index])
-    if not offset_size or key_length_at - time_at != len(seen) + offset_size:
+    if not offset_size or key_length_at != offset_at + offset_size:
         return 0
     columns = _offset_columns(offset_size, len(varints) - 1)
-    first = _FIRST_OF_SIZE[offset_size]
-    most = min(most, (limit - pos) // size, len(columns[0]) - (index - first))
-    constant = [
-        *enumerate(length),
-        *enumerate(key_length, key_length_at),
-        *enumerate(value_length, value_length_at),
-        *enumerate(empty, headers_at),
-    ]
-    if is_same_time:
-        constant += enumerate(seen, time_at)
-    done = 0
-    chunk = 0
-    while done < most and chunk < len(_CHUNKS):
-        number = min(_CHUNKS[chunk], most - done)
-        start, stop = pos + done * size, pos + (done + number) * size
-        at = index - first + done
-        if (
-            all(
-                data[start + place : stop : size].count(octet) == number
-                for place, octet in constant
-            )
-            and all(
-                data[start + place : stop : size] == column[at : at + number]
-                for place, column in enumerate(columns, time_at + len(seen))
-            )
-            and (empty or 0 not in data[start + headers_at : stop : size])
-            and (is_same_time or _are_varints(data, start + time_at, stop, size, len(seen)))
-        ):
-            done += number
-        else:
-            chunk += 1
-    return done
+    at = index - _FIRST_OF_SIZE[offset_size]
+    number = min(most, (limit - pos) // size, len(columns[0]) - at)
+    for place, octet in constants:
+        # The records up to the first record with another byte at this place.
+        number -= len(data[pos + place : pos + number * size : size].lstrip(octet))
+    if not empty:
+        found = data[pos + headers_at : pos + number * size : size].find(0)
+        number = number if found < 0 else found
+    while number:
+        stop = pos + number * size
+        if all(
+            data[pos + place : stop : size] == column[at : at + number]
+            for place, column in enumerate(columns, offset_at)
+        ) and _are_varints(data, pos + time_at, stop, size, time_size):
+            break
+        number >>= 1
+    return number
+
+
+def count_same_time(data: bytes, pos: int, layout: Layout, seen: bytes, number: int) -> int:
+    """Returns how many of the `number` records from `pos` on have the timestamp delta `seen`.
+
+    Counts up to the first record with another timestamp delta.
+    """
+    size = layout[0]
+    for place, octet in enumerate(seen, pos + layout[8][0]):
+        number -= len(data[place : pos + number * size : size].lstrip(bytes((octet,))))
+    return number
 
 
 def _are_varints(data: bytes, start: int, stop: int, size: int, octets: int) -> bool:

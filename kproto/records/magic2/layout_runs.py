@@ -12,7 +12,7 @@ from operator import length_hint
 from struct import iter_unpack
 from typing import TYPE_CHECKING, Final
 
-from .layout_columns import count_uniform
+from .layout_columns import count_same_time, count_uniform
 from .record_layouts import KEY_IS_NULL, VALUE_IS_NULL, delta_of
 
 if TYPE_CHECKING:
@@ -71,35 +71,49 @@ def read_run(
     if all taken records were filled. The other three values are `index`, `seen` and `timestamp` for
     a call that reads the next record.
     """
-    size, _, key_length, value_length, empty, nulls, length, row, _, fields = layout
+    size, _, key_length, value_length, empty, nulls, length, row, _, fields, timed, _ = layout
     unread: Record | None = record
     if not nulls:
-        uniform = count_uniform(
-            data,
-            pos,
-            limit,
-            layout,
-            varints,
-            index,
-            seen,
-            1 + length_hint(others),
-            is_same_time=True,
-        )
-        if uniform:
-            block = memoryview(data)[pos : pos + uniform * size]
-            its = (record, *islice(others, uniform - 1))
-            offsets = range(base_offset + index, base_offset + index + uniform)
-            for (key, value, headers), each, offset in zip(
-                iter_unpack(fields, block), its, offsets, strict=True
+        most = 1 + length_hint(others)
+        uniform = count_uniform(data, pos, limit, layout, varints, index, len(seen), most)
+        same = count_same_time(data, pos, layout, seen, uniform)
+        offset = base_offset + index
+        end = pos + uniform * size
+        if same:
+            block = memoryview(data)[pos : pos + same * size]
+            its = (record, *islice(others, same - 1))
+            for (key, value, headers), each, number in zip(
+                iter_unpack(fields, block), its, range(offset, offset + same), strict=True
             ):
                 each.timestamp = timestamp
-                each.offset = offset
+                each.offset = number
                 each.key = key
                 each.value = value
                 each._headers = headers
                 each._origin = origin
+        if same < uniform:
+            block = memoryview(data)[pos + same * size : end]
+            its = (
+                (*islice(others, uniform - same),)
+                if same
+                else (record, *islice(others, uniform - 1))
+            )
+            for (delta, key, value, headers), each, number in zip(
+                iter_unpack(timed, block), its, range(offset + same, offset + uniform), strict=True
+            ):
+                if delta != seen:
+                    n = delta_of(delta)
+                    seen = delta
+                    timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
+                each.timestamp = timestamp
+                each.offset = number
+                each.key = key
+                each.value = value
+                each._headers = headers
+                each._origin = origin
+        if uniform:
             index += uniform
-            pos += uniform * size
+            pos = end
             unread = next(others, None)
             if unread is None:
                 return None, index, seen, timestamp
@@ -158,18 +172,9 @@ def read_values(
     are as in `read_run`. Returns three values: True if an element was taken for a record that was
     not read, and `index` and `seen` for the next record.
     """
-    size, _, key_length, value_length, empty, nulls, length, row, places, fields = layout
-    uniform = count_uniform(
-        data,
-        pos,
-        limit,
-        layout,
-        varints,
-        index,
-        seen,
-        1 + length_hint(others),
-        is_same_time=False,
-    )
+    size, _, key_length, value_length, empty, nulls, length, row, places, fields, _, _ = layout
+    most = 1 + length_hint(others)
+    uniform = count_uniform(data, pos, limit, layout, varints, index, len(seen), most)
     if uniform:
         end = pos + uniform * size
         if nulls:

@@ -145,7 +145,7 @@ class RecordReader:
         # The latest layout and the encoded length of its records; empty if there is none.
         last = b""
         layout = NO_LAYOUT
-        size, unpack, key_length, value_length, empty, nulls, _, _, _, _ = layout
+        size, unpack, key_length, value_length, empty, nulls = layout[:6]
         remaining_runs = self._remaining_runs
         decodes_headers = eager_headers and __compiled__
         records: list[Record] = []
@@ -201,9 +201,7 @@ class RecordReader:
                             else:
                                 last = length
                                 layout = found
-                                size, unpack, key_length, value_length, empty, nulls, _, _, _, _ = (
-                                    layout
-                                )
+                                size, unpack, key_length, value_length, empty, nulls = layout[:6]
                         if last:
                             delta, at, key_is, record.key, value_is, record.value, headers = unpack(
                                 data, pos

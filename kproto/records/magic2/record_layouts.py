@@ -39,16 +39,21 @@ __all__ = [
 #: - the flags KEY_IS_NULL (not in VALUES) and VALUE_IS_NULL;
 #: - the encoded length of the record;
 #: - the `struct` format of a record for `iter_unpack`;
-#: - the positions of timestamp delta, key length, value length and header block in a record;
+#: - the positions of timestamp delta, key length and header block in a record;
 #: - the `struct` format that unpacks only the key (not in VALUES), the value and the header block
-#:   (not in VALUES).
+#:   (not in VALUES);
+#: - the same format with the timestamp delta in front (not in VALUES);
+#: - the bytes that all records have: each with its position in a record.
 #: A record unpacks to: timestamp delta, offset delta, key length, key (not in VALUES), value
 #: length, value, header block (in VALUES: its first byte). With the format for `iter_unpack`, the
 #: length of the record comes first.
-Layout: TypeAlias = "tuple[int, _Unpack, bytes, bytes, bytes, int, bytes, str, _Places, str]"
+Layout: TypeAlias = (
+    "tuple[int, _Unpack, bytes, bytes, bytes, int, bytes, str, _Places, str, str, _Constants]"
+)
 
 _Unpack: TypeAlias = "Callable[[bytes, int], tuple[bytes, ...]]"
-_Places: TypeAlias = tuple[int, int, int, int]
+_Places: TypeAlias = tuple[int, int, int]
+_Constants: TypeAlias = "tuple[tuple[int, bytes], ...]"
 
 #: A layout that matches no record.
 NO_LAYOUT: Final[Layout] = (
@@ -60,8 +65,10 @@ NO_LAYOUT: Final[Layout] = (
     0,
     b"",
     "",
-    (0, 0, 0, 0),
+    (0, 0, 0),
     "",
+    "",
+    (),
 )
 
 KEY_IS_NULL: Final = 1
@@ -150,6 +157,7 @@ class Layouts:
             f"{len(value_length)}s{value_size}s{header_part}"
         )
         length_size = after_length - pos
+        fields = f"{key_part}{len(value_length)}x{value_size}s{header_part}"
         layouts[data[pos : pos + 2]] = (
             end - pos,
             Struct(f"{length_size}x{behind}").unpack_from,
@@ -160,15 +168,22 @@ class Layouts:
             | VALUE_IS_NULL * (value & _NEGATIVE),
             data[pos:after_length],
             f"{length_size}s{behind}",
-            (
-                after_length + 1 - pos,
-                after_offset - pos,
-                key_at + key_size - pos,
-                headers_at - pos,
-            ),
-            f"{key_at - pos}x{key_part}{len(value_length)}x{value_size}s{header_part}"
+            (after_length + 1 - pos, after_offset - pos, headers_at - pos),
+            f"{key_at - pos}x{fields}"
             if self._with_keys
             else f"{value_at - pos}x{value_size}s{header_size}x",
+            f"{after_length + 1 - pos}x{time_size}s{key_at - after_time}x{fields}"
+            if self._with_keys
+            else "",
+            tuple(
+                (at - pos, data[at : at + 1])
+                for at in (
+                    *range(pos, after_length),
+                    *range(after_offset, key_at),
+                    *range(key_at + key_size, value_at),
+                    *range(headers_at, headers_at + (header_size == 1)),
+                )
+            ),
         )
         self._learnt += 1
         return layouts.get

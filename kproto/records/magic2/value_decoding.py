@@ -43,7 +43,7 @@ def decode_values(
     # The latest layout and the encoded length of its records; empty if there is none.
     last = b""
     layout = NO_LAYOUT
-    size, unpack, key_length, value_length, empty, nulls, _, _, _, _ = layout
+    size, unpack, key_length, value_length, empty, nulls = layout[:6]
     runs_left = runs(count)
     values: list[bytes | None] = []
     append = values.append
@@ -80,9 +80,7 @@ def decode_values(
                         else:
                             last = length
                             layout = found
-                            size, unpack, key_length, value_length, empty, nulls, _, _, _, _ = (
-                                layout
-                            )
+                            size, unpack, key_length, value_length, empty, nulls = layout[:6]
                     if last:
                         delta, at, key_is, value_is, value, headers = unpack(data, pos)
                         if (
