@@ -185,7 +185,8 @@ class Acceptor:
     def _on_connected(self, connected: socket.socket, peer: str, task: asyncio.Task[None]) -> None:
         """Handles the end of `task`, which creates the transport of an accepted connection.
 
-        Closes the socket if the task failed or was cancelled, because then no transport owns it.
+        Closes the socket if the task failed or was cancelled, because then no transport owns the
+        socket.
         """
         self._accepting.discard(task)
         fault, timer = self._faults.pop(connected, (None, None))

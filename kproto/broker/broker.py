@@ -22,8 +22,8 @@ class Broker(EmbeddedCluster, BrokerHandle):
 
     `host`, `port`, `num_partitions` and `auto_create_topics` override `settings` unless they are
     None. All timestamps and timeouts use `clock`, except the timeouts of TLS handshakes and of TLS
-    shutdowns. `apis` are the APIs that the broker serves, and may include your own. If two APIs
-    have the same API key, the broker serves the later one.
+    shutdowns. `apis` are the APIs that the broker serves, and may include your own. If two elements
+    of `apis` have the same API key, the broker serves the last of them.
 
     Raises ConfigurationError for invalid settings, and for an API whose response is not defined.
     """

@@ -53,7 +53,7 @@ __all__ = ["ClusterState"]
 logger = logging.getLogger("kproto.broker")
 
 #: Replication factor of internal topics, and of other topics if `default_replication_factor` is
-#: None. If the cluster has fewer brokers, their number applies instead.
+#: None. If the cluster has fewer brokers, the number of brokers applies instead.
 _INTERNAL_REPLICATION_FACTOR: Final = 3
 
 
@@ -69,8 +69,8 @@ class ClusterState:
         self.topics = Topics()
         self.storage_limit = StorageLimit(settings.max_stored_bytes)
         #: The quotas of the cluster, and the usage of controller_mutation_rate, which the
-        #: controller measures. Each node measures its usage of the other quotas
-        #: (`quota_manager_of`).
+        #: controller measures. For the other quotas, each node measures the usage of its own
+        #: clients (`quota_manager_of`).
         self.quota_manager = self._new_quota_manager(QuotaTable())
         self._quota_managers: dict[int, ClientQuotaManager] = {}
         #: None if the cluster has no authorizer.
@@ -357,7 +357,7 @@ class ClusterState:
         """Returns a topic for auto-creation, as `plan_topic` does, and raises the same errors.
 
         `__consumer_offsets` and `__transaction_state` get the configs of Kafka's internal topics,
-        and the numbers of partitions in `settings`.
+        and the partition counts from `settings`.
         """
         settings = self._settings
         internal = {

@@ -1,7 +1,7 @@
 """Lists the config entries of DescribeConfigs: Kafka's names, types and defaults as tables.
 
-Source: the responses of brokers of Kafka 4.4.0. Most of the broker configs that correspond to a
-setting of `BrokerSettings` are listed.
+Source: the responses of brokers of Kafka 4.4.0. The table of broker configs has most of the configs
+that correspond to a setting of `BrokerSettings`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """Holds one of the configs that may set a value; the first synonym in a list is effective."""
+    """Holds a config that can set the value of a `ConfigEntry`; the first of a list applies."""
 
     name: str
     value: str | None

@@ -27,8 +27,8 @@ __all__ = [
     "partition_of",
 ]
 
-#: Partition count of the topic without a log: Kafka's default
-#: (share.coordinator.state.topic.num.partitions).
+#: Partition count of `__share_group_state`: Kafka's default of
+#: share.coordinator.state.topic.num.partitions.
 INTERNAL_PARTITIONS: Final = 50
 
 _PARTS_OF_SHARE_KEY: Final = 3

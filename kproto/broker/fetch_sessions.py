@@ -162,7 +162,7 @@ class FetchContext:
         session can be evicted.
 
         The response to an incremental request has only the partitions that have changed. If the
-        session has had a later request, the response has only the error
+        session has received another request since this one, the response has only the error
         INVALID_FETCH_SESSION_EPOCH.
         """
         session = self._session

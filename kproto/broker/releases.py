@@ -18,8 +18,8 @@ __all__ = ["Release", "advertised_versions", "check_release", "is_before", "supp
 Release: TypeAlias = str | Mapping[int, range]
 
 _PRODUCE: Final = 0
-#: The first release for which the versions of KRaft brokers apply. For older releases, those of
-#: brokers with ZooKeeper apply.
+#: The first release for which the versions of KRaft brokers apply. For older releases, the versions
+#: of brokers with ZooKeeper apply.
 _FIRST_WITHOUT_ZOOKEEPER: Final = "3.3.0"
 _LISTENERS_WITH_ZOOKEEPER: Final = frozenset({"broker", "zkBroker"})
 _LISTENERS_WITH_KRAFT: Final = frozenset({"broker"})

@@ -300,7 +300,7 @@ class Session(asyncio.BufferedProtocol):
         return TopicLookup(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
 
     async def _handle(self, request: ReceivedRequest, outcome: RequestOutcome) -> None:
-        """Calls the handler and sends its response, unless `outcome` replaces or suppresses it."""
+        """Calls the handler and sends its response; `outcome` may replace or drop the response."""
         if outcome.answer is not None:
             throttle_ms = outcome.throttle_ms
             response: Response | None = with_throttle_time(outcome.answer, throttle_ms)

@@ -136,7 +136,7 @@ class BrokerSettings:
     #: Default partitions of a topic (num.partitions).
     num_partitions: int = 1
     #: Default replication factor of a topic (default.replication.factor). None for three, or the
-    #: number of brokers if that is less. Kafka's default is 1: then each stopped broker leaves
+    #: number of brokers if that is less. Kafka's default is 1. With 1, each stopped broker leaves
     #: partitions without a leader, which few tests need.
     default_replication_factor: int | None = None
     #: Whether a Metadata request creates missing topics (auto.create.topics.enable). Kafka's
@@ -154,9 +154,9 @@ class BrokerSettings:
     #: Maximum number of fetch sessions (KIP-227); a session takes about 0.5 KB per partition
     #: (max.incremental.fetch.session.cache.slots). With 0, each Fetch names all its partitions.
     max_incremental_fetch_session_cache_slots: int = 1000
-    #: How long a new fetch session cannot be evicted (min.incremental.fetch.session.eviction.ms).
-    #: Later, a session with more partitions can evict it. Any session can evict it if it was not
-    #: used for this time.
+    #: How long a fetch session is safe from eviction after its creation
+    #: (min.incremental.fetch.session.eviction.ms). After that, a new session with more partitions
+    #: can evict it. If a session was not used for this time, any new session can evict it.
     min_incremental_fetch_session_eviction_ms: int = 120_000
     #: The replica selector (replica.selector.class): None for the leader, as in Kafka;
     #: RackAwareReplicaSelector for a replica in the consumer's rack.
@@ -171,7 +171,7 @@ class BrokerSettings:
     #: more than tests store, and fits into the 4 GB of a continuous integration machine.
     max_stored_bytes: int = 1_073_741_824
     #: How long the log keeps a batch that was already older than retention.ms when it was appended.
-    #: Kafka also keeps it until its next check (log.retention.check.interval.ms).
+    #: Kafka, too, keeps such a batch until the next check (log.retention.check.interval.ms).
     retention_check_interval_ms: int = 300_000
     #: How long a partition keeps the state of an idle idempotent producer, about 1.5 KB each
     #: (producer.id.expiration.ms). No producer retries a batch for longer than a day.
@@ -179,33 +179,36 @@ class BrokerSettings:
     #: Partitions of `__consumer_offsets`, whose leaders coordinate groups
     #: (offsets.topic.num.partitions).
     offsets_topic_num_partitions: int = 50
-    #: How long a committed offset is kept after its commit, or in an empty classic group, after the
-    #: last member left (offsets.retention.minutes, KIP-211): seven days.
+    #: How long a committed offset is kept (offsets.retention.minutes, KIP-211): seven days. In an
+    #: empty classic group, the time starts when the last member leaves; in other groups, it starts
+    #: at the commit.
     offsets_retention_minutes: int = 10_080
-    #: How long a group without members and offsets is kept. Kafka also keeps it until its next
-    #: check (offsets.retention.check.interval.ms).
+    #: How long a group that has neither members nor offsets is kept. Kafka, too, keeps such a group
+    #: until the next check (offsets.retention.check.interval.ms).
     offsets_retention_check_interval_ms: int = 600_000
     #: Maximum length of a commit's metadata (offset.metadata.max.bytes): as in Kafka, in UTF-16
     #: units, not bytes.
     offset_metadata_max_bytes: int = 4096
-    #: The finalized level of the feature transaction.version, 0 to 2; None for that of `release`: 2
-    #: since 4.0, else 0. With 2, clients bump the epoch at the end of each transaction (KIP-890).
+    #: The finalized level of the feature transaction.version, 0 to 2. None stands for the level of
+    #: `release`: 2 since Kafka 4.0, 0 before. With 2, clients bump the epoch at the end of each
+    #: transaction (KIP-890).
     transaction_version: int | None = None
     #: Maximum transaction timeout that a producer may request (transaction.max.timeout.ms): a
     #: quarter of an hour, because an open transaction blocks read_committed consumers.
     transaction_max_timeout_ms: int = 900_000
-    #: Whether producers may use two-phase commit (transaction.two.phase.commit.enable, KIP-939): an
-    #: unstable API, so that `unstable_versions` is needed, too. Kafka 4.4.0 refuses keepPreparedTxn
-    #: with UNSUPPORTED_VERSION; this broker follows the KIP.
+    #: Whether producers may use two-phase commit (transaction.two.phase.commit.enable, KIP-939).
+    #: The API is unstable, so `unstable_versions` must be set, too. Kafka 4.4.0 refuses
+    #: keepPreparedTxn with UNSUPPORTED_VERSION; this broker follows the KIP.
     transaction_two_phase_commit_enable: bool = False
     #: How long a transactional id is kept without being used (transactional.id.expiration.ms).
     transactional_id_expiration_ms: int = 604_800_000
     #: Partitions of `__transaction_state`, whose leaders coordinate transactional ids
     #: (transaction.state.log.num.partitions).
     transaction_state_log_num_partitions: int = 50
-    #: How long the rebalance of an Empty group waits for more members; it waits again if a member
-    #: joined meanwhile (group.initial.rebalance.delay.ms). Kafka's default is 3000, for services
-    #: whose instances start one after the other; a test would wait that long for each group.
+    #: How long the rebalance of an Empty group waits for more members. If a member joins during the
+    #: wait, the rebalance waits for the same time again (group.initial.rebalance.delay.ms). Kafka's
+    #: default is 3000, for services whose instances start one after the other; a test would wait
+    #: that long for each group.
     group_initial_rebalance_delay_ms: int = 0
     #: Minimum session timeout of a member (group.min.session.timeout.ms).
     group_min_session_timeout_ms: int = 6_000
@@ -218,7 +221,8 @@ class BrokerSettings:
     #: Kafka has a constant of five minutes instead of a setting.
     group_new_member_join_timeout_ms: int = 300_000
     #: The group protocols that are enabled, `classic` and `consumer`
-    #: (group.coordinator.rebalance.protocols); None for those of `release`: both since 4.0.
+    #: (group.coordinator.rebalance.protocols). None enables the protocols that `release` enables by
+    #: default: both since Kafka 4.0.
     group_coordinator_rebalance_protocols: tuple[str, ...] | None = None
     #: Session timeout of members of the consumer protocol, KIP-848
     #: (group.consumer.session.timeout.ms). The broker sets it, not the member.
@@ -227,8 +231,9 @@ class BrokerSettings:
     group_consumer_min_session_timeout_ms: int = 45_000
     #: Maximum session timeout (group.consumer.max.session.timeout.ms).
     group_consumer_max_session_timeout_ms: int = 60_000
-    #: Heartbeat interval of the consumer protocol, after which members get a new assignment at the
-    #: latest (group.consumer.heartbeat.interval.ms). It must be less than the session timeout.
+    #: Heartbeat interval of the consumer protocol (group.consumer.heartbeat.interval.ms). A member
+    #: gets a new assignment at its next heartbeat. The interval must be less than the session
+    #: timeout.
     group_consumer_heartbeat_interval_ms: int = 5_000
     #: Minimum heartbeat interval (group.consumer.min.heartbeat.interval.ms).
     group_consumer_min_heartbeat_interval_ms: int = 5_000

@@ -42,8 +42,8 @@ _PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
 _NEVER: Final = "9223372036854775807"
 
-#: Kafka's defaults by config name. `TopicConfig` replaces that of max.message.bytes by the broker's
-#: message_max_bytes.
+#: Kafka's defaults by config name. For max.message.bytes, `TopicConfig` uses the broker's
+#: message_max_bytes as the default instead.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cleanup.policy": "delete",

@@ -26,7 +26,7 @@ class ListenerToOpen(NamedTuple):
 class TopicToCreate(NamedTuple):
     """Holds the parsed value of one `--topic`.
 
-    `partitions` is None if the topic gets the number of `--partitions`.
+    `partitions` is None if the argument names no partition count, so that `--partitions` applies.
     """
 
     name: str

@@ -32,7 +32,7 @@ _PIPE_COLUMNS: Final = 120
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the bytes as a tree, and with `--guess` the possible messages before it; returns 0.
+    """Prints the bytes as a tree; with `--guess`, first prints the possible messages; returns 0.
 
     Raises KprotoError for broken bytes.
     """

@@ -85,8 +85,8 @@ def run(options: argparse.Namespace) -> int:
     return 1 if result.harmful or result.restarts_exhausted else 0
 
 
-#: Options only for a command, only for a broker, and only for a run without --replay. In other
-#: cases they are refused, because an ignored option would mislead.
+#: Three groups of options: for a command only, for a broker only, and for a run without --replay
+#: only. In other cases, `kproto fuzz` refuses the options, because an ignored option would mislead.
 _COMMAND_OPTIONS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
 _BROKER_OPTIONS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
 _RUN_OPTIONS: tuple[str, ...] = (

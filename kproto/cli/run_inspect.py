@@ -12,11 +12,11 @@ from .tables import print_json, print_table
 
 __all__ = ["run"]
 
-#: Most matching messages that the error names if a name matches several.
+#: Maximum number of messages that the error lists if a name matches several messages.
 _MAX_NAMED = 4
 
-#: The text after a size: a request or response begins after its header. The prefix of a stored
-#: record depends on its type and is not mentioned.
+#: The text to print after the size of a message: a request or response begins after its header. The
+#: prefix of a stored record depends on its type and is not mentioned.
 _PREFIXES = {"request": ", after the header", "response": ", after the header"}
 
 

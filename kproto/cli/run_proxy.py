@@ -24,7 +24,7 @@ from .read_properties import properties_from_options
 
 __all__ = ["LineWriter", "event_filter", "run"]
 
-#: Most lines that wait to be printed: some seconds of a busy cluster, a few megabytes.
+#: Maximum number of lines that wait to be printed: some seconds of a busy cluster, a few megabytes.
 _MAX_WAITING_LINES: Final = 20_000
 
 #: For how many seconds each step of `LineWriter.close` waits for the remaining lines to be printed.

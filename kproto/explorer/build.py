@@ -26,7 +26,8 @@ __all__ = ["MAX_PAGE_BYTES", "SCRIPTS", "kafka_page", "page", "page_data"]
 #: The limit that tests check for the size of a page, in bytes. Larger pages open slowly.
 MAX_PAGE_BYTES: Final = 1_500_000
 
-#: The scripts in the order in which the page has them: each may use names of those before it.
+#: The scripts in the order in which the page has them. A script can use names that earlier scripts
+#: define.
 SCRIPTS: Final = (
     "model.js",
     "decode.js",

@@ -24,8 +24,8 @@ __all__ = ["Acl", "AclFilter"]
 
 _W = TypeVar("_W", bound=AclEnum)
 
-#: The words of an ACL as text: permission, principal, operation, resource type, name; optionally
-#: host.
+#: Minimum number of words in an ACL's text: permission, principal, operation, resource type and
+#: name. The host is an optional sixth word.
 _FEWEST_PARTS: Final = 5
 _MOST_PARTS: Final = 6
 
@@ -118,11 +118,11 @@ def _parse_code(words: type[_W], text: str, whole: str) -> _W:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Matches ACLs; None and ANY match all values.
+    """Matches ACLs; a field that is None or ANY matches every value.
 
     `pattern_type` determines how `name` matches. LITERAL and PREFIXED match ACLs with this name and
-    pattern type. ANY matches ACLs with this name. MATCH matches ACLs that apply to a resource with
-    this name.
+    pattern type. ANY matches ACLs with this name and any pattern type. MATCH matches ACLs that
+    apply to a resource with this name.
     """
 
     principal: str | None = None

@@ -97,7 +97,7 @@ class Permission(AclEnum):
     ALLOW = 3
 
 
-#: The operations of each resource type that responses may report as authorized (KIP-430).
+#: By resource type, the operations that responses can report as authorized (KIP-430).
 SUPPORTED_OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.TOPIC: (
         Operation.READ,

@@ -19,10 +19,10 @@ __all__ = ["REQUIRED_OPERATIONS", "RequiredOperation"]
 class RequiredOperation(NamedTuple):
     """Describes an operation that an API requires.
 
-    `when` describes the requests that require the operation; it is "" if all requests do. `error`
-    names the error if the operation is not allowed; it is "" if the response omits the resource, or
-    a part of its description, instead. If several operations have the same non-empty `alternative`,
-    a principal needs only one of these operations.
+    `when` describes the requests that require the operation; it is "" if all requests do. If the
+    operation is not allowed, the response has the error `error`. If `error` is "", the response has
+    no error, but omits the resource or a part of its description. If several operations have the
+    same non-empty `alternative`, a principal needs only one of these operations.
     """
 
     operation: Operation

@@ -320,7 +320,7 @@ def split_refused(
 
 
 def merge_refused(answer: Response, refused: Response, request: Request[Any], version: int) -> None:
-    """Adds the elements of `refused` to `answer`, the handler's response to the other elements."""
+    """Adds the elements of `refused` to `answer`, which the handler returned for other elements."""
     path = _error_code_path(request, version, per_element=True)
     assert path is not None, "else there is no rest"
     first = path.steps[0]

@@ -84,14 +84,14 @@ class ErrorCode:
 
     `error` is Kafka's name of an error, or an error code. `topics` are the names of the topics to
     refuse, or a mapping of names to partition indexes; if None, the whole request is refused. A
-    name also selects a topic that the request identifies by topic id, and a group or resource. The
-    rest of a request is handled normally. A request that contains no selected topic is handled
-    normally, and does not count.
+    name also selects the topic if the request has only its topic id. A name also selects a group or
+    a resource with this name. The rest of a request is handled normally. A request that contains
+    nothing selected is handled normally, and does not count as one of the `times` requests.
 
-    The response has the error code for each refused partition, topic, group or resource. If the API
-    has only a top-level error code, the top level has the error code. A refused Produce with acks=0
-    has no response: the connection is closed. Some APIs, such as AlterClientQuotas, are not
-    supported: the connection is closed, and `Control.fault` is a ConfigurationError.
+    The response has the error code for each refused partition, topic, group or resource. If the
+    responses of the API have only a top-level error code, this error code is set. A refused Produce
+    with acks=0 has no response: the connection is closed. Some APIs, such as AlterClientQuotas, are
+    not supported: the connection is closed, and `Control.fault` is a ConfigurationError.
     """
 
     def __init__(

@@ -510,7 +510,8 @@ class ClassicGroup(Watchable):
         """Starts the next generation with the members that have joined, and all static members.
 
         Removes dynamic members that have not joined. If no member is left, the group becomes Empty.
-        If only static members are left, and none has joined, waits again instead.
+        If only static members are left and none of them has joined, starts no generation, but waits
+        for JoinGroup again.
         """
         self._join_deadline = None
         for member in tuple(self.members.values()):

@@ -54,8 +54,8 @@ PREVIOUS_STATES: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupState]]]
 class Event(Enum):
     """Names the events that may change the state of a group."""
 
-    #: A JoinGroup of a new member, without a member id, or with one that it got with
-    #: MEMBER_ID_REQUIRED (KIP-394).
+    #: A JoinGroup of a new member. The request has no member id, or the member id that the member
+    #: got with MEMBER_ID_REQUIRED (KIP-394).
     MEMBER_JOINED = "a new member"
     #: A JoinGroup of the leader with the same protocols and metadata as before.
     LEADER_REJOINED = "the leader joins again"
@@ -97,8 +97,8 @@ class Action(Enum):
     )
     #: Respond to JoinGroup or SyncGroup with the current generation.
     RESPOND = "respond with the generation"
-    #: Respond as RESPOND does, and store the member id that replaces the former one. Since v9 the
-    #: response may have skip_assignment (KIP-814).
+    #: Respond as RESPOND does, and store the member id that replaces the former member id. From v9
+    #: on, the JoinGroup response can set skip_assignment (KIP-814).
     RESPOND_TO_REPLACED_MEMBER = "respond with the generation, and store the new member id"
     #: Delay the SyncGroup response of a follower until the leader's SyncGroup.
     WAIT_FOR_LEADER = "wait for the leader"
@@ -233,7 +233,7 @@ class JoinDeadline(NamedTuple):
         return cls(now_ms + delay_ms, True, delay_ms, max(timeout_ms - delay_ms, 0))
 
     def extended(self, delay_ms: int) -> JoinDeadline | None:
-        """Returns the deadline, later by `delay_ms`, or by the remaining time if that is less.
+        """Returns a deadline that is later by `delay_ms`, or by `remaining_ms` if that is less.
 
         Returns None if the rebalance is not the first one, or if no time remains.
         """

@@ -194,7 +194,10 @@ class ClassicMember:
 
     @classmethod
     def joining(cls, member_id: str, request: JoinRequest, deadline_ms: int) -> ClassicMember:
-        """Returns a new member, which is removed at `deadline_ms` if it has no generation yet."""
+        """Returns a new member.
+
+        The group removes the member at `deadline_ms` if the member has no generation by then.
+        """
         return cls(
             member_id,
             request.instance_id,
@@ -421,7 +424,7 @@ class ClassicMembers:
         )
 
     def elect_leader(self) -> bool:
-        """Keeps the current leader if it has joined; else the first member that has joined leads.
+        """Keeps the leader if it has joined; else elects the first member that has joined.
 
         Returns False if no member has joined.
         """

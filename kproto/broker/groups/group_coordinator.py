@@ -95,7 +95,7 @@ class GroupCoordinator:
     """Finds the groups that a node coordinates, and writes records of groups.
 
     `retention_ms` is the retention time of committed offsets (offsets.retention.minutes). A group
-    without members and offsets is kept for `check_interval_ms`
+    that has neither members nor offsets is kept for `check_interval_ms`
     (offsets.retention.check.interval.ms).
     """
 
@@ -173,9 +173,9 @@ class GroupCoordinator:
     def get_or_create_classic_group(
         self, node_id: int, group_id: str, now: ClockReading
     ) -> AnyGroup:
-        """Returns the group that a new member of the classic protocol joins; may create it.
+        """Returns the group that a new member of the classic protocol joins.
 
-        Raises NOT_COORDINATOR, and the errors of `append`.
+        Creates a group if necessary. Raises NOT_COORDINATOR, and the errors of `append`.
         """
         self.find(node_id, group_id, now)
         return self._groups.get_or_create_classic_group(group_id, now)
@@ -183,7 +183,7 @@ class GroupCoordinator:
     def get_or_create_consumer_group(
         self, node_id: int, group_id: str, now: ClockReading
     ) -> ConsumerGroup:
-        """Returns the group that a member of the consumer protocol joins; may create it.
+        """Returns the group that a member of the consumer protocol joins; creates it if necessary.
 
         Raises NOT_COORDINATOR, and the errors of
         `GroupMetadataManager.get_or_create_consumer_group`.

@@ -78,7 +78,8 @@ _PRODUCER_AT = 43
 _PRODUCER_END = _PRODUCER_AT + _PRODUCER.size
 _FIRST_VERSION_OF_ABORTABLE = 11
 _FIRST_VERSION_THAT_ADDS = 12
-#: The transaction version of clients that leave adding partitions to the leader.
+#: The transaction version of clients that send no AddPartitionsToTxn: the partition's leader adds
+#: the partition to the transaction.
 _EPOCH_BUMP_VERSION = 2
 _STORAGE_ERROR = code_of("KAFKA_STORAGE_ERROR")
 _ALL_IN_SYNC = -1
@@ -277,7 +278,7 @@ def _check_transaction(
 
 
 def _code_known_to(version: int, code: int) -> int:
-    """Returns the code; NOT_LEADER_OR_FOLLOWER for a KAFKA_STORAGE_ERROR that the version lacks."""
+    """Returns `code`, but before v4 NOT_LEADER_OR_FOLLOWER instead of KAFKA_STORAGE_ERROR."""
     if code == _STORAGE_ERROR and version < _FIRST_VERSION_OF_STORAGE_ERROR:
         return code_of("NOT_LEADER_OR_FOLLOWER")
     return code

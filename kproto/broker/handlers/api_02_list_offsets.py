@@ -71,8 +71,8 @@ def list_offsets(
     """Returns the offset of each partition for the requested timestamp.
 
     As in Kafka 4, a partition that the request names more than once gets one INVALID_REQUEST, and
-    all partitions of a topic are in one element of the response. v0, which Kafka 4 lacks, has a
-    response for each partition of the request, as in Kafka 3.9.
+    all partitions of a topic are in one element of the response. In v0, which Kafka 4 lacks, a
+    partition that the request names twice gets two responses, as in Kafka 3.9.
     """
     context.transaction_coordinator.advance(context.now)
     times = Counter(

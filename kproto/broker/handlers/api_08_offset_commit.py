@@ -110,7 +110,7 @@ def _commit(
 ) -> list[int]:
     """Commits offsets; returns the error code of each partition.
 
-    Raises BrokerResponseError if no offset may be committed or stored.
+    Raises BrokerResponseError if the whole commit is refused, or if the offsets cannot be stored.
     """
     coordinator = context.group_coordinator
     group_id, now = request.group_id, context.now

@@ -6,7 +6,7 @@ v2      null requests all topics (KIP-88); an error code for the group
 v3      throttle time
 v5      leader epoch (KIP-320)
 v6      flexible
-v7      only offsets that no transaction can still change (KIP-447)
+v7      `require_stable`: no offsets that an open transaction can still change (KIP-447)
 v8      many groups in one request (KIP-709)
 v9      member id and epoch (KIP-848)
 v10     topics by id (KIP-848, KIP-1191)

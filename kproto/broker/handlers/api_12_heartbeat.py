@@ -23,7 +23,7 @@ from ..registry import handles
 
 @handles(HeartbeatRequest, versions=range(5))
 def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> HeartbeatResponse:
-    """Resets the session timeout of a member; REBALANCE_IN_PROGRESS tells it to join again."""
+    """Resets a member's session timeout; REBALANCE_IN_PROGRESS tells the member to join again."""
     try:
         check_group_request(context, request.group_id)
         _heartbeat(context, request)

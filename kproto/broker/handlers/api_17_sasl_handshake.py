@@ -1,7 +1,7 @@
 """SaslHandshake (17), v0 to v1.
 
-v0      the client sends the following tokens without a request header (KIP-43)
-v1      the client sends the following tokens in SaslAuthenticate (KIP-152)
+v0      after SaslHandshake, the client sends its tokens without a request header (KIP-43)
+v1      after SaslHandshake, the client sends its tokens in SaslAuthenticate (KIP-152)
 
 `kproto.broker.sasl_authenticator` handles SaslHandshake on a listener with SASL. This handler gets
 SaslHandshake only on a listener without SASL, or if no re-authentication is possible, and returns

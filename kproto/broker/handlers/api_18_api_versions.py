@@ -6,9 +6,10 @@ v3      flexible, the client's name and version (KIP-511), features (KIP-584)
 v5      the cluster id and node id that the client expects; a broker that has other ids returns
         REBOOTSTRAP_REQUIRED
 
-A later version gets UNSUPPORTED_VERSION in a response that is encoded as v0. The response lists the
-versions of ApiVersions, so that the client can retry with one of them (KIP-511). If the release of
-the broker has no v3, this response lists no API.
+An ApiVersions request in a version that the broker does not support gets UNSUPPORTED_VERSION in a
+response that is encoded as v0. The response lists the versions of ApiVersions, so that the client
+can retry with one of them (KIP-511). If the release of the broker has no v3, this response lists no
+API.
 
 Left out: features other than transaction.version.
 """
@@ -38,7 +39,7 @@ _UNKNOWN_NODE: Final = -1
 _FIRST_VERSION_OF_LEVEL_0: Final = 4
 _TRANSACTION_VERSION: Final = "transaction.version"
 _HIGHEST_LEVEL: Final = 2
-#: The finalized features never change while the cluster runs.
+#: The epoch of the finalized features, which is constant because the features never change.
 _FEATURES_EPOCH: Final = 1
 
 

@@ -3,7 +3,7 @@
 v0      adds partitions to the transaction of a producer (KIP-98)
 v2      PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH in its place
 v3      flexible
-v4      brokers send many transactions, and whether to verify only (KIP-890)
+v4      for brokers: many transactions in one request, and a flag to verify only (KIP-890)
 v5      TRANSACTION_ABORTABLE
 
 If a partition does not exist, or the client may not write to its topic, no partition is added, and

@@ -103,7 +103,7 @@ def _commit(
 ) -> dict[_Place, int]:
     """Stores offsets; returns the error code of each partition.
 
-    Raises BrokerResponseError if no offset may be committed or stored.
+    Raises BrokerResponseError if the whole commit is refused, or if the offsets cannot be stored.
     """
     group_id, now = request.group_id, context.now
     coordinator = context.group_coordinator

@@ -65,7 +65,7 @@ class WindowedRate:
         return round(excess / limit * self.span_ms(now_ms)) if excess > 0 else 0
 
     def _forget(self, now_ms: int) -> None:
-        """Removes samples whose last value is older than all windows."""
+        """Removes samples whose last value was recorded `samples` windows ago or earlier."""
         oldest = now_ms - self._most * self._window_ms
         while self._samples and self._samples[0].last_ms <= oldest:
             self._samples.popleft()

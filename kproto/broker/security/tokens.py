@@ -81,7 +81,9 @@ class DelegationTokens:
         max_lifetime_ms: int,
         now_ms: int,
     ) -> DelegationToken:
-        """Creates and returns a token; if `max_lifetime_ms` is 0 or less, the maximum applies.
+        """Creates and returns a token.
+
+        If `max_lifetime_ms` is 0 or less, the maximum lifetime of the cluster applies.
 
         Raises DELEGATION_TOKEN_AUTH_DISABLED if delegation tokens are disabled.
         """

@@ -33,7 +33,8 @@ class Partition:
         self.log = MemoryLog(storage_limit) if log is None else log
         self.producer_states = ProducerStateManager()
         #: Notifies of each new leader epoch, and of the deletion of the topic. The group
-        #: coordinator watches `moved`, to unload groups. `log` notifies of both, and of appends.
+        #: coordinator watches `moved`, to unload groups. `log` notifies of these two events, and
+        #: also of appends.
         self.moved = Watchable()
 
     @property

@@ -86,10 +86,10 @@ class ProducerState:
 class _Verification:
     """Holds the first batch of a transaction that a producer has sent to the partition (KIP-890).
 
-    `lowest_sequence` is the lowest base sequence that the producer has sent with `epoch`; the first
-    append discards it. `starts_at_zero` is True if a producer without state must begin with
-    sequence 0, which is so from transaction version 2 on. `started_ms` is the time of the first
-    batch.
+    `lowest_sequence` is the lowest base sequence that the producer has sent with `epoch`. The first
+    append of a batch of the producer discards the `_Verification`. `starts_at_zero` is True if a
+    producer without state must begin with sequence 0, which is so from transaction version 2 on.
+    `started_ms` is the time of the first batch.
     """
 
     epoch: int
@@ -204,8 +204,8 @@ class ProducerStateManager:
         The base sequence must be the next one, or 0 in a new epoch; otherwise raises
         OUT_OF_ORDER_SEQUENCE_NUMBER. Raises INVALID_PRODUCER_EPOCH for an older epoch. Raises
         INVALID_TXN_STATE if the batch is not transactional and the producer has an ongoing
-        transaction. Accepts any batch of a producer without state, except in the cases of
-        `start_verification`.
+        transaction. Accepts any base sequence of a producer without state, unless
+        `start_verification` has restricted the sequence.
 
         Batches of a group coordinator have no sequence numbers; the caller passes them with
         `checks_sequence` False.

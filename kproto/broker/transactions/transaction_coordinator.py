@@ -85,7 +85,7 @@ _ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: Appends a marker to a partition. Raises BrokerResponseError if that must be tried again.
+#: Appends a marker to a partition. Raises BrokerResponseError if the append must be retried.
 WriteMarker = Callable[[Topic, int, TxnMarker, ClockReading], None]
 
 
@@ -101,7 +101,7 @@ class _Loaded(NamedTuple):
 
 
 class InitializedProducer(NamedTuple):
-    """Holds the id and epoch of a producer, and of a transaction that it has taken over."""
+    """Holds a producer's id and epoch, and those of the transaction that it has taken over."""
 
     producer: ProducerIdAndEpoch
     ongoing: ProducerIdAndEpoch = ProducerIdAndEpoch(NO_PRODUCER_ID, NO_EPOCH)

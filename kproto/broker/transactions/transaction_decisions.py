@@ -58,8 +58,9 @@ def decide_init_producer_id(
     `decide_forced_abort`, and responds CONCURRENT_TRANSACTIONS. With `keeps_prepared` the producer
     takes over the ongoing transaction instead (KIP-939).
 
-    Raises CONCURRENT_TRANSACTIONS if a transaction is prepared, PRODUCER_FENCED if `current` is not
-    the present or previous producer, and UNKNOWN_SERVER_ERROR in a state that is never stored.
+    Raises CONCURRENT_TRANSACTIONS if a transaction is prepared, PRODUCER_FENCED if `current` is
+    neither the present nor the previous producer id and epoch, and UNKNOWN_SERVER_ERROR in a state
+    that is never stored.
     """
     if current is not None and not _may_continue(metadata, current):
         raise _fenced(metadata, current.epoch)
@@ -254,17 +255,18 @@ _OUTCOMES: Final = {
     _S.EMPTY: ("INVALID_TXN_STATE", "INVALID_TXN_STATE"),
 }
 
-#: The same for a repeated request of a client that bumps the epoch (KIP-890): its epoch is old, and
-#: only the outcome of the transaction that it has ended is repeated.
+#: The outcome of a repeated EndTxn by state, if the client bumps the epoch (KIP-890). The epoch of
+#: such a request is the epoch before the bump. The request succeeds only if it repeats the outcome
+#: of the transaction that the producer has ended.
 _OUTCOMES_OF_RETRY: Final = {
     **_OUTCOMES,
     _S.ONGOING: ("PRODUCER_FENCED", "PRODUCER_FENCED"),
     _S.EMPTY: ("PRODUCER_FENCED", "PRODUCER_FENCED"),
 }
 
-#: The same for clients that bump the epoch, if the request is not repeated. Such a client may abort
-#: a transaction without partitions. A client that waits for the markers has the epoch before the
-#: bump, so that a request with the present epoch is fenced.
+#: The outcome of an EndTxn that is not repeated, by state, if the client bumps the epoch. Such a
+#: client may abort a transaction without partitions. While a transaction is prepared, its producer
+#: has the epoch before the bump, so a request with the bumped epoch is fenced.
 _OUTCOMES_WITH_BUMP: Final = {
     **_OUTCOMES,
     _S.PREPARE_COMMIT: ("PRODUCER_FENCED", "PRODUCER_FENCED"),

@@ -19,8 +19,8 @@ from ..settings import BrokerSettings
 __all__ = ["checks_epoch_first", "code_known_to", "error_of_produce", "error_of_txn_offset_commit"]
 
 
-#: The first release in which a partition's leader compares the producer epoch with the partition's
-#: before it asks the transaction coordinator.
+#: The first release in which a partition's leader compares the producer epoch of the request with
+#: the producer epoch in the partition before it asks the transaction coordinator.
 _FIRST_RELEASE_WITH_EPOCH_CHECK: Final = "4.0.0"
 
 

@@ -48,8 +48,8 @@ class TransactionMetadata:
     """Holds the metadata of one transactional id. Times are in ms since 1970, -1 for none.
 
     - `previous_producer_id`: the producer id before the last transition, -1 for none.
-    - `next_producer_id`: the producer id after the transaction if the epoch is exhausted, else -1;
-      also the id of the producer that has taken over a prepared transaction.
+    - `next_producer_id`: if the epoch is exhausted, the producer id after the transaction; if a
+      producer has taken over the prepared transaction, the id of this producer; else -1.
     - `next_epoch`: the epoch of the producer that has taken over a prepared transaction (KIP-939),
       else -1. Only this producer may end the transaction.
     - `last_epoch`: the epoch before the last bump, -1 if no producer may still use it.

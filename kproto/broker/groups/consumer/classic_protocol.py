@@ -253,7 +253,7 @@ def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: Cloc
 
 
 def _awaits_release(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Returns True if the member waits until a partition of its target assignment is revoked."""
+    """Returns True if another member must first revoke a partition that `member` is to get."""
     owned = group.persisted.owned
     return any(
         (topic_id, index) in owned

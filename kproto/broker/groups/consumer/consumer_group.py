@@ -90,8 +90,8 @@ class _Deadline(NamedTuple):
 class ConsumerGroup:
     """Implements a group of the consumer protocol; without `state`, the group is empty.
 
-    `pending_records` are stored together with the first change: the tombstones of a group that this
-    group replaces, or the records of its conversion.
+    `pending_records` are stored together with the first change. They are the tombstone of a classic
+    group that this group replaces, or the records of the conversion of a classic group.
     """
 
     def __init__(
@@ -115,8 +115,8 @@ class ConsumerGroup:
         self._deadlines: dict[tuple[MemberTimeout, str], _Deadline] = {}
         self._dead = False
         self._seen_topic_changes = NO_TOPIC_CHANGES_SEEN
-        #: When the group became empty, in ms since 1970; None if it has members. It is not stored:
-        #: for an empty group that was loaded, it is the time of loading.
+        #: When the group became empty, in ms since 1970; None if it has members. No record has this
+        #: time: for an empty group that was loaded, it is the time of loading.
         self.last_empty_at: int | None = now.timestamp_ms
         for member in self.persisted.members.values():
             self.reset_session(member, now)
@@ -177,9 +177,9 @@ class ConsumerGroup:
     ) -> ConsumerHeartbeatResult:
         """Handles a heartbeat of a joining or an existing member.
 
-        `new_id` is the member id to use if the request has none; v0 allows this. `may_describe`
-        returns True if the client may describe a topic; a regular expression matches only such
-        topics. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
+        `new_id` is the member id to use if the request has none, which only v0 allows.
+        `may_describe` returns True if the client may describe a topic; a regular expression matches
+        only such topics. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
         UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION, and the errors of
         `GroupCoordinator.append`.
         """
@@ -470,8 +470,8 @@ def _check_epoch(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> Non
     """Raises FENCED_MEMBER_EPOCH if the epoch of the request is not accepted.
 
     The member's current epoch and JOIN_EPOCH are accepted. The member's previous epoch is accepted
-    if the request reports owned partitions, and all owned partitions are assigned to the member:
-    the response with the current epoch may have been lost.
+    if the request reports owned partitions, and all of these partitions are assigned to the member.
+    In this case, the member possibly did not receive the response with the current epoch.
     """
     if request.epoch == JOIN_EPOCH or request.epoch == member.epoch:
         return

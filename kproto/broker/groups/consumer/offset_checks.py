@@ -1,7 +1,7 @@
 """Validates OffsetCommit and OffsetFetch by the member epochs of a consumer-protocol group.
 
-The order of checks is that of Kafka's ConsumerGroup. A commit with an older epoch is accepted if
-the member has owned the partition since that epoch (KIP-1251).
+The order of checks is that of Kafka's ConsumerGroup. A commit with an epoch below the member epoch
+is accepted if the member has owned the partition since the epoch of the commit (KIP-1251).
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class PersistedState:
 
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
-        """Returns, for partitions that members may still read, member ids by topic id and index."""
+        """Returns which member may still read a partition: member ids by topic id and index."""
         return {tp: member_id for member_id, it in self.members.items() for tp in partitions_of(it)}
 
     @property
