@@ -72,7 +72,7 @@ __all__ = ["Client"]
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
-#: Marks an argument that the caller omitted, if None is a valid value of that argument.
+#: The default of arguments for which None is a valid value: the caller omitted the argument.
 _UNSET: Final[Any] = object()
 
 #: The defaults of consumers; arguments and properties override them.
@@ -134,10 +134,11 @@ class Client:
 
         The names are those of Kafka's Java clients and of librdkafka; the documentation lists them.
         `overrides` are `bootstrap` and fields of ClientSettings, including `tls` and `sasl`: each
-        replaces all properties of the same setting. Producers and consumers of this client take
-        their defaults from the properties. If the properties have `group.id`, consumers join that
-        group, unless the call passes another `group`, or None. Raises ConfigurationError for an
-        unreadable file, an unknown name or an invalid value; the text has the name, but no secret.
+        override replaces all properties that configure the same setting. Producers and consumers of
+        this client take their defaults from the properties. If the properties have `group.id`,
+        consumers join that group, unless `consumer` is called with another `group`, or with
+        `group=None`. Raises ConfigurationError for an unreadable file, an unknown name or an
+        invalid value; the text of the error has the name of the property, but no secret.
         """
         # Imported here, because it loads a table that few clients need.
         from .properties import client_arguments
@@ -179,8 +180,8 @@ class Client:
         ends with an exception, each producer and consumer has `error_flush_ms` to close.
 
         Requests in flight raise BrokerConnectionError; later requests, and retries, raise
-        ConfigurationError. Closing in another event loop raises ConfigurationError until the
-        client's own event loop is closed.
+        ConfigurationError. Raises ConfigurationError if the call is made in another event loop
+        while the client's own event loop is not closed yet.
         """
         if timeout_ms is not None:
             check_whole_number("timeout_ms", timeout_ms, 0)
@@ -193,7 +194,7 @@ class Client:
     async def _close(
         self, timeout_ms: int | None, *, after: BaseException | None = None
     ) -> list[BaseException]:
-        """Closes the client; returns the errors of its producers and consumers.
+        """Closes the client, and returns the errors of its producers and consumers.
 
         `after` is the exception that ended the block of the client. Raises ConfigurationError, and
         closes nothing, if a handler or callback makes the call.
@@ -249,8 +250,8 @@ class Client:
 
         Raises ConfigurationError if the request type requires `broker`, EncodeError if the version
         cannot express the request, UnsupportedVersionError, BrokerConnectionError and
-        RequestTimeoutError. With several brokers it raises the first error after all brokers have
-        answered; a note names the broker.
+        RequestTimeoutError. With several brokers, the call raises the first error after all brokers
+        have answered; a note on the error names its broker.
         """
         return await self._view.request(
             request, broker=broker, version=version, timeout_ms=timeout_ms
@@ -281,9 +282,9 @@ class Client:
         """Requests metadata of `topics`, or of all topics if `topics` is None.
 
         Returns the topics, with their error codes. The request creates no topics, except at brokers
-        before Kafka 0.11. The request also refreshes the brokers; with an empty list, it refreshes
-        only the brokers. Raises ConfigurationError if `topics` is no iterable of names, such as a
-        single name.
+        before Kafka 0.11. The request also refreshes the brokers; if `topics` is empty, it
+        refreshes only the brokers. Raises ConfigurationError if `topics` is no iterable of names,
+        for example if `topics` is a single name.
         """
         if topics is not None:
             if isinstance(topics, str | bytes | Mapping) or not isinstance(topics, Iterable):
@@ -292,11 +293,12 @@ class Client:
         return await self._view.refresh(topics)
 
     async def topic(self, name: str) -> TopicInfo:
-        """Returns a topic and its partitions; requests metadata if it is missing or too old.
+        """Returns a topic and its partitions; requests the metadata if it is missing or too old.
 
         Raises BrokerResponseError if the topic does not exist. An unknown topic is requested again
-        for `unknown_topic_wait_ms`, because it may just have been created. Lost connections are
-        retried for `api_timeout_ms`. Raises ConfigurationError if `name` is no str.
+        for `unknown_topic_wait_ms`, because the topic may just have been created. After a lost
+        connection, the request is retried for `api_timeout_ms`. Raises ConfigurationError if `name`
+        is no str.
         """
         checked_topic(name)
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
@@ -304,12 +306,12 @@ class Client:
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Calls `operation` until it succeeds, for up to `api_timeout_ms`; returns its result.
 
-        Lost connections, timeouts and the error codes that Kafka calls retriable are retried. Any
-        other error is raised at once. No retry starts after the deadline. An attempt is cancelled
-        at the deadline, but a retry may always run for at least 0.1 s. After the deadline the call
-        raises the error of the last failed attempt, or RequestTimeoutError if no attempt has
-        failed. A broker may process the operation twice, if the response to the first attempt was
-        lost.
+        The operation is retried after lost connections, timeouts and the error codes that Kafka
+        calls retriable. Any other error is raised at once. No retry starts after the deadline. An
+        attempt that still runs at the deadline is cancelled, but a retry always has at least 0.1 s.
+        After the deadline the call raises the error of the last failed attempt, or
+        RequestTimeoutError if no attempt has failed. A broker may process the operation twice, if
+        the response to the first attempt was lost.
         """
         return await self._view.retrying(operation)
 
@@ -320,9 +322,9 @@ class Client:
     ) -> None:
         """Creates topics; a topic given by name alone gets the broker's defaults.
 
-        The broker waits up to `timeout_ms` until the topics are created. With `validate_only` it
-        checks the request and creates no topic. Raises BrokerResponseError for the first topic that
-        was refused; other topics may have been created.
+        The broker waits up to `timeout_ms` until the topics are created. With `validate_only` the
+        broker only checks the request, and creates no topic. Raises BrokerResponseError for the
+        first topic that was refused; other topics may have been created.
         """
         request = create_topics_request(topics, timeout_ms, validate_only=validate_only)
         answer = await self._view.request(request)
@@ -371,10 +373,10 @@ class Client:
         """Commits offsets for a group without members, as Kafka's admin client does (KIP-396).
 
         `offsets` maps partitions to the offset of the next record to be read. `topic_ids` are the
-        topic ids at the time when the offsets were read, by default the topic ids in new metadata.
-        Retries for `api_timeout_ms`. Raises BrokerResponseError for the first error, such as
-        UNKNOWN_MEMBER_ID for a group that has members, and ConfigurationError for invalid
-        partitions and offsets.
+        ids that the topics had when the caller determined the offsets. By default, the client
+        requests metadata, and takes the topic ids from the response. Retries for `api_timeout_ms`.
+        Raises BrokerResponseError for the first error, such as UNKNOWN_MEMBER_ID for a group that
+        has members, and ConfigurationError for invalid partitions and offsets.
         """
         await commit_group_offsets(self._view, group, checked_offsets(offsets), topic_ids)
 
@@ -392,10 +394,10 @@ class Client:
         """Fetches the batches of one partition from `offset` on, as the broker stores them.
 
         The broker waits up to `max_wait_ms` for `min_bytes`. The first batch may start before
-        `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be cut.
-        Brokers before 0.10.1 cut a first message that is larger than `max_bytes`; in this case the
-        call raises ConfigurationError. The client sends one request; `retrying` can retry it.
-        Raises BrokerResponseError for an error code, such as OFFSET_OUT_OF_RANGE.
+        `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be
+        incomplete. Brokers before 0.10.1 cut a first message that is larger than `max_bytes`; in
+        this case the call raises ConfigurationError. The client sends one request; `retrying` can
+        retry it. Raises BrokerResponseError for an error code, such as OFFSET_OUT_OF_RANGE.
         """
         return await fetch_partition(
             self._view,
@@ -430,13 +432,13 @@ class Client:
     ) -> Producer:
         """Creates a producer, to be used with `async with`; see `Producer`.
 
-        The arguments are those of `kproto.client.producer.settings.ProducerSettings`, which has
-        their defaults; properties of `from_properties` override the defaults. Kafka's names are
-        accepted, too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
-        `max_in_flight_requests_per_connection`. With a `transactional_id` the producer sends
-        records in transactions; see `Producer.transaction`. Raises ConfigurationError for an
-        invalid argument, for the `transactional_id` of an open producer of this client, and once
-        the client is closed.
+        The arguments are the fields of `kproto.client.producer.settings.ProducerSettings`, and have
+        the defaults of these fields; properties of `from_properties` override the defaults. Kafka's
+        names are accepted, too: `compression_type`, `batch_size`, `buffer_memory`,
+        `enable_idempotence`, `max_in_flight_requests_per_connection`. With a `transactional_id` the
+        producer sends records in transactions; see `Producer.transaction`. Raises
+        ConfigurationError for an invalid argument, for the `transactional_id` of an open producer
+        of this client, and once the client is closed.
         """
         self._view.raise_if_closed()
         arguments = {
@@ -469,7 +471,7 @@ class Client:
         return self._create_producer({**self._producer_defaults, "transactional_id": None})
 
     def _run_producer(self, transactional_id: str, transaction_timeout_ms: int) -> RunProducer:
-        """Creates the producer of `GroupConsumer.run` with a transactional id."""
+        """Creates the producer for a call of `GroupConsumer.run` that has a `transactional_id`."""
         self._view.raise_if_closed()
         arguments = {
             "transactional_id": transactional_id,
@@ -567,12 +569,12 @@ class Client:
         timestamp at or after the time, or at the log end if there is no such record. With
         `stop_at_end` iterations end at the log ends that the consumer finds when it looks up its
         start positions. `max_wait_ms` is the time for which a broker may delay a fetch response
-        with less than `fetch_min_bytes`. A response has at most
-        `max_partition_fetch_bytes` of each partition and `fetch_max_bytes` in all, except for a
-        larger first batch. `queued_max_bytes` bounds the memory for fetched records, whatever the
-        number of partitions; with `GroupConsumer.run` also the memory for queued records. A call of
-        `poll` returns at most `max_poll_records`. With `allow_auto_create_topics` brokers with
-        auto.create.topics.enable create missing topics.
+        with less than `fetch_min_bytes`. A response has at most `max_partition_fetch_bytes` of each
+        partition and `fetch_max_bytes` in all, except for a larger first batch. `queued_max_bytes`
+        limits the memory for fetched records, for all partitions together; with `GroupConsumer.run`
+        the limit includes records that wait for a handler. A call of `poll` returns at most
+        `max_poll_records`. With `allow_auto_create_topics` brokers with auto.create.topics.enable
+        create missing topics.
 
         With `group` the consumer shares the topics with the other members of that group, or reads
         manually assigned partitions, and commits offsets. With `group`, `start` applies only to

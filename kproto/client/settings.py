@@ -84,9 +84,10 @@ class ClientSettings:
     #: The connect timeout doubles with each consecutive attempt that timed out, up to this limit
     #: (KIP-601): an overloaded network needs more time, not more attempts.
     connect_timeout_max_ms: int = 30_000
-    #: How long a broker may take to connect before the client tries the next one beside it, if any
-    #: of them can answer, such as the bootstrap servers. The first that answers is used, and the
-    #: other attempts end. A running broker answers sooner; TCP repeats a lost SYN after 1 s.
+    #: If any broker can answer a request, such as the bootstrap servers: how long the connection to
+    #: one broker may take before the client also tries the next broker. The client uses the first
+    #: broker that answers, and ends the other attempts. A running broker answers sooner; TCP
+    #: repeats a lost SYN after 1 s.
     connection_attempt_delay_ms: int = 1_000
     #: Backoff before the client connects again to a broker that it could not reach. It doubles with
     #: each further failure, with a jitter of 20 %, so that a restarted broker is not overloaded
@@ -105,7 +106,8 @@ class ClientSettings:
     #: for which brokers may hold a Produce.
     request_timeout_ms: int = 40_000
     #: The longest time from the append of a record to its ack, with all retries
-    #: (delivery.timeout.ms). Before that, a call may wait as long for metadata and memory.
+    #: (delivery.timeout.ms). Before the append, a call may wait equally long for metadata and
+    #: memory.
     delivery_timeout_ms: int = 120_000
     #: How long consumers, commits, and calls such as `topic` and `list_offsets` retry
     #: (default.api.timeout.ms). The default equals that of `delivery_timeout_ms`: an outage that
@@ -132,9 +134,9 @@ class ClientSettings:
     #: If requested metadata has not arrived for this long, the client closes every connection and
     #: bootstraps again (KIP-1102).
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
-    #: How long the client repeats a Metadata request if a topic has no leader, or if a topic is
-    #: unknown that existed before, that this client has created, or that the broker may create:
-    #: leaders are elected within seconds.
+    #: How long the client repeats a Metadata request for a topic without a leader: leaders are
+    #: elected within seconds. Also how long it repeats the request for an unknown topic, if the
+    #: topic existed before, if this client has created the topic, or if the broker may create it.
     metadata_wait_ms: int = 5_000
     #: How long the client repeats a Metadata request for any other topic that the broker does not
     #: know: a new topic reaches all brokers within some 100 ms, and a wrong name is reported soon.
@@ -148,7 +150,8 @@ class ClientSettings:
     #: larger. Brokers refuse requests over 100 MiB (socket.request.max.bytes).
     max_request_bytes: int = 16_777_216
     #: The most requests in flight on one connection; the client queues further requests. Brokers
-    #: process one request of a connection at a time, so they would only queue them, too.
+    #: process one request of a connection at a time, so a broker would only queue further requests,
+    #: too.
     max_in_flight: int = 16
     #: Use fetch sessions (KIP-227): a fetch then names only the partitions that changed.
     fetch_sessions: bool = True
@@ -219,7 +222,7 @@ def contradicting_prefixes(servers: str | Sequence[str], settings: ClientSetting
 
 
 def _split_servers(servers: str | Sequence[str]) -> list[str]:
-    """Returns the addresses as texts without spaces around them; raises as `parse_bootstrap`."""
+    """Returns the addresses, stripped of spaces; raises the errors of `parse_bootstrap`."""
     given: object = servers
     if isinstance(given, Mapping):
         raise ConfigurationError(

@@ -25,9 +25,10 @@ class CommitKind(Enum):
 class CommitRequest(NamedTuple):
     """A commit, which the committer sends after earlier commits.
 
-    An EXPLICIT commit has its `offsets`, and for each partition data from the time of the call:
-    `assignment_epochs` has the assignment epoch, and `baselines` has the state and the processed
-    offset. After the commit, auto-commit skips the partition until its processed offset changes.
+    An EXPLICIT commit has `offsets`, and data that was read when the user called `commit`:
+    `assignment_epochs` has the assignment epoch of each partition, and `baselines` has the state
+    and the processed offset of each partition. After the commit, auto-commit skips each of these
+    partitions until its processed offset changes.
 
     The offsets of the other kinds are determined when the commit is sent. `states` are the
     partitions to commit, None for all partitions that can be committed at that time. `metadata`
@@ -65,5 +66,5 @@ class CommitOffsetSource(Protocol):
         ...
 
     def on_metadata_too_large(self, length: int) -> None:
-        """Shortens metadata in later commits, because the broker refused `length` characters."""
+        """Shortens metadata in later commits: metadata of `length` characters was refused."""
         ...

@@ -46,8 +46,9 @@ class CommitErrorAction(Enum):
     FAILED = "the commit fails; no retry helps"
 
 
-#: Error codes whose action in a commit differs from that of Kafka's table of all errors. The last
-#: two errors are retried, because the coordinator's metadata may be older than this client's.
+#: The actions for error codes that need more than a plain retry or failure of the commit. After the
+#: last two errors the committer retries with new topic ids, because the coordinator's metadata may
+#: be older than the metadata of this client.
 _ACTIONS: Final = {
     code_of(name): action
     for name, action in {
@@ -75,7 +76,7 @@ def commit_error_action(code: int) -> CommitErrorAction:
 class CommitResult(NamedTuple):
     """Holds the partitions that a commit committed, and the errors of the other partitions.
 
-    Each error is in the field of the action to take, such as `to_retry`.
+    Each error is in the field for the committer's action, such as `to_retry`.
     """
 
     committed: list[TopicPartition]
@@ -108,7 +109,7 @@ class CommitState:
     `next_at` is the time at which the next auto-commit is due, in seconds; infinity if none is due.
     If `is_transactional` is True, transactions of a producer commit the offsets, and the consumer
     commits only offsets that its user passes. `uncommitted` has the positions of revoked and lost
-    partitions that had returned records after their last commit.
+    partitions whose last returned records were not committed.
     """
 
     def __init__(self, interval_ms: int) -> None:
@@ -155,10 +156,10 @@ class CommitState:
     def is_committed(
         self, tp: TopicPartition, offset: int, topic_id: Uuid, baseline: int, now: float
     ) -> bool:
-        """Returns True if `due` would return no commit of `offset`, which has no metadata.
+        """Returns True if a commit of `offset`, without metadata, is not due.
 
-        `baseline` is the offset at which no record was processed since the assignment or the last
-        explicit commit.
+        `baseline` is the processed offset at the time of the assignment or of the last explicit
+        commit: if `offset` is equal to `baseline`, no record was processed since that time.
         """
         if tp not in self._last:
             return offset == baseline

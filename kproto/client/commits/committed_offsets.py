@@ -72,9 +72,9 @@ class CommittedOffsetFetcher:
             await view.sleep_until(attempts.not_before)
 
     def _identity(self) -> Identity | None:
-        """Returns the member of the consumer protocol to name in OffsetFetch (KIP-848).
+        """Returns the identity of a consumer-protocol member, for OffsetFetch (KIP-848).
 
-        Returns None if the consumer is no such member; the request then names no member.
+        Returns None if the consumer is no such member; the request then has no member id.
         """
         identity = None if self.member is None else self.member.identity
         return identity if identity is not None and identity.has_epoch else None
@@ -103,9 +103,9 @@ class CommittedOffsetFetcher:
     ) -> FetchedCommits:
         """Replaces commits of deleted topics by None, and removes labels from the metadata.
 
-        A label in the metadata of a commit has the ids of the cluster and of the topic. The topic
-        of a commit was deleted if the label has the id of this cluster, but another id than the
-        present topic with the same name.
+        A label in the metadata of a commit has the ids of the cluster and of the topic. If the
+        label has the id of this cluster, but its topic id differs from the id of the present topic
+        with the same name, the topic of the commit was deleted.
         """
         labels: dict[TopicPartition, CommittedTopicId] = {}
         offsets: dict[TopicPartition, CommittedOffset | None] = {}

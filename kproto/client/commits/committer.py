@@ -87,12 +87,13 @@ class Committer:
     async def commit(self, request: CommitRequest, limit_ms: int) -> None:
         """Sends the commit after earlier commits; the wait and the commit share `limit_ms`.
 
-        The commit is retried after retriable errors and rebalances, if the partitions keep their
-        assignment epochs: the epochs in `request`, or if `request` has none, the epochs at the time
-        of sending. Raises RequestTimeoutError if earlier commits last too long. Raises
-        CommitFailedError if the partitions are revoked, or the consumer is closed, before the
-        commit succeeds, or if this member may not commit. Raises BrokerResponseError for the first
-        other error; the partitions without an error are committed even after such an error.
+        The commit is retried after retriable errors and rebalances, for the partitions that keep
+        their assignment epoch. The epochs are those in `request`; if `request` has none, they are
+        those from the time at which the commit was first sent. Raises RequestTimeoutError if
+        earlier commits last too long. Raises CommitFailedError if the partitions are revoked, or
+        the consumer is closed, before the commit succeeds, or if this member may not commit. Raises
+        BrokerResponseError for the first other error; the partitions without an error are committed
+        even after such an error.
         """
         is_abandoned = asyncio.Event()
         task = start_task(self._commit(request, limit_ms, is_abandoned))
@@ -114,7 +115,7 @@ class Committer:
         return bool(self._in_flight)
 
     async def end(self, until: float) -> None:
-        """Waits for commits in flight, up to `until` in seconds of the clock."""
+        """Waits for commits in flight, at most until the time `until` (seconds of the clock)."""
         tasks = list(self._in_flight)
         if tasks:
             with suppress(TimeoutError):
@@ -247,8 +248,9 @@ class Committer:
 
         `left` has the offsets of the request, and `failed` has the errors. A commit with a bitmap
         is retried without the bitmap. A commit without metadata of the user is retried without the
-        label. Metadata of the user is never removed. Later commits have shorter bitmaps, which
-        `CommitOffsetSource` builds, or no labels.
+        label. Metadata of the user is never removed. For later commits, `CommitOffsetSource` builds
+        shorter bitmaps after a bitmap was refused, and the committer adds no labels after a label
+        was refused.
         """
         found = {}
         labels = self._labels

@@ -14,9 +14,9 @@ class CommitFailedError(KprotoError):
     """The offsets were not committed, because this member may not commit the partitions now.
 
     `name` is the name of the broker's error, None if no broker has refused the commit. `retriable`
-    is True if a rebalance did not end in time: after it, partitions that stay assigned can be
-    committed. If `retriable` is False, other members may read the partitions, from the last
-    committed offset.
+    is True if a rebalance did not end in time: after the rebalance, the member can commit the
+    partitions that stay assigned. If `retriable` is False, other members may already read the
+    partitions from the last committed offset.
     """
 
     def __init__(self, reason: str, *, name: str | None = None, retriable: bool = False) -> None:

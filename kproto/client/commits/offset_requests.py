@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Identity(Protocol):
-    """The member in a request. If `has_epoch`, `generation` is the member epoch (KIP-848)."""
+    """The member in a request; with `has_epoch`, `generation` is the member epoch (KIP-848)."""
 
     @property
     def member_id(self) -> str: ...

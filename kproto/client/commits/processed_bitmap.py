@@ -1,8 +1,8 @@
 """`ProcessedBitmap`: the offsets processed after the first incomplete record of a partition.
 
 All records before the committed offset are processed. Handlers of `run` may have processed some
-later records, too. The metadata of the commit lists their offsets, so that the next owner of the
-partition does not return them again. Does no I/O.
+later records, too. The metadata of the commit lists the offsets of these later records, so that the
+next owner of the partition does not return the records again. Does no I/O.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ _PREFIX: Final = "kproto.done/1 "
 #: Compression does not shorten a bitmap of at most this many bytes.
 _SHORT: Final = 32
 
-#: The largest decompressed bitmap, in bytes: metadata of other clients must not exhaust memory, nor
-#: may a large gap between two records, which compaction leaves.
+#: The largest bitmap after decompression, in bytes. Without this limit, the memory could be
+#: exhausted by metadata of other clients, or by a large gap that compaction leaves between two
+#: offsets.
 _LARGEST: Final = 1 << 20
 _MOST_OFFSETS: Final = 8 * _LARGEST
 
@@ -67,7 +68,7 @@ class ProcessedBitmap(NamedTuple):
         return 0 <= at < 8 * len(self.bits) and bool(self.bits[at >> 3] >> (at & 7) & 1)
 
     def is_valid_for(self, epoch: int) -> bool:
-        """Returns True if the bitmap may be about records of the leader epoch `epoch`.
+        """Returns True if the bitmap may list records of the leader epoch `epoch`.
 
         Returns False if `epoch` is higher than the highest epoch of the processed records.
         """
@@ -109,11 +110,11 @@ def _bytes_of(bits: int) -> bytes:
 def merge_bitmaps(
     own: ProcessedBitmap | None, before: ProcessedBitmap | None
 ) -> ProcessedBitmap | None:
-    """Returns `own`, extended by the processed offsets of `before` after all offsets of `own`.
+    """Returns `own`, extended by the processed offsets of `before` beyond the end of `own`.
 
     `before` is the bitmap of the previous owner of the partition. If either bitmap is None, returns
-    the other. Returns `own` unchanged if the log was truncated since `before`, or if `before`
-    begins too far after `own`.
+    the other. Returns `own` unchanged if the log was truncated since `before` was committed, or if
+    `before` begins too far after `own`.
     """
     if own is None or before is None:
         return before if own is None else own

@@ -28,7 +28,7 @@ class CommittedTopicId(NamedTuple):
     topic_id: str
 
     def is_of_another(self, cluster_id: str | None, topic_id: Uuid) -> bool:
-        """Returns True if the label has this cluster's id, but a topic id other than `topic_id`.
+        """Returns True if the label has the id `cluster_id`, but a topic id other than `topic_id`.
 
         Returns False if `topic_id` is unknown, which means all zeros.
         """

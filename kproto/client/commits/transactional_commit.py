@@ -39,7 +39,7 @@ class TransactionalOffsetSource(Protocol):
     """A consumer whose offsets a transaction commits; `GroupConsumer` implements it."""
 
     async def _transactional_commit(self) -> TransactionalCommit:
-        """Returns the offsets after the last returned records, and stops commits of the consumer.
+        """Returns the offsets after the last returned records; the consumer itself commits no more.
 
         Raises ConfigurationError if the consumer cannot commit now, and CommitFailedError if its
         member is in no generation.

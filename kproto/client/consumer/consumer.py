@@ -1,6 +1,6 @@
 """`Consumer`: reads topics and partitions without a group.
 
-It looks up start positions and ends of partitions; `record_stream` polls.
+`Consumer` looks up the start positions and the ends of partitions; `record_stream` polls.
 """
 
 from __future__ import annotations

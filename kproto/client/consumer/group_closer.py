@@ -32,7 +32,8 @@ logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
 
-#: The least time in ms for the last two requests of a consumer: its commit, and to leave the group.
+#: The least time in ms for the last two requests of a consumer: the commit, and the request to
+#: leave the group.
 _LAST_REQUESTS_MS: Final = round(2_000 * LAST_ATTEMPT_S)
 
 
@@ -116,7 +117,7 @@ class GroupConsumerCloser:
             logger.warning("not raised: %s", timeout)
 
     def start_background_close(self) -> None:
-        """Starts a task that closes the consumer, which the program has dropped."""
+        """Starts a task that closes the consumer, because the program has dropped it."""
         task = self._background_close = start_task(self._close_in_background())
         if self._on_background_close is not None:
             self._on_background_close(task)

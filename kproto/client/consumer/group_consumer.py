@@ -70,9 +70,9 @@ class GroupConsumer(RecordStream):
     """Yields the records of its assigned partitions; `Client.consumer` creates it.
 
     Iterations work as the iterations of `Consumer`, and have no end. Use the consumer with `async
-    with`: the end of the block waits until the consumer is closed (see `close`). Without a block
-    the first poll joins the group, and `close`, or `aclose` of the iteration, closes the consumer.
-    If the iteration is garbage-collected, the consumer is closed in the background.
+    with`: the end of the block waits until the consumer is closed (see `close`). Without `async
+    with`, the first poll joins the group, and `close`, or `aclose` of the iteration, closes the
+    consumer. If the iteration is garbage-collected, the consumer is closed in the background.
 
     A record, a list, a batch or the records of a `poll` count as processed when the caller polls
     again, or when the block ends without an exception. `auto_commit`, or a call of `commit`,
@@ -217,18 +217,19 @@ class GroupConsumer(RecordStream):
     async def close(self, leave: bool | None = None) -> None:
         """Revokes all partitions, and ends the membership in the group.
 
-        With `auto_commit` it commits processed offsets first; a record whose processing has not
-        ended does not count. `leave` overrides the setting `leave`: by default a dynamic member
-        leaves, so that the group rebalances at once, and a static member stays, so that it can
-        rejoin within its session. If another task closes the consumer, the call waits for that
-        close. Raises an error, such as the error of a callback, if no poll has raised it yet.
+        With `auto_commit` it commits processed offsets first; a record that a handler still
+        processes does not count as processed. `leave` overrides the setting `leave`: by default a
+        dynamic member leaves, so that the group rebalances at once, and a static member stays, so
+        that it can rejoin within its session. If another task closes the consumer, the call waits
+        for that close. Raises an error, such as the error of a callback, if no poll has raised it
+        yet.
 
         If `close` is cancelled, once or repeatedly, it still commits and leaves before it raises
-        CancelledError. The commit and the leave have `error_flush_ms`, and callbacks and the
-        handlers of `run` have `cancelled_close_ms` in addition; a callback or handler that exceeds
-        both is cancelled. If this time is too short, another call, or the close of the client,
-        completes the close, with the same limits; it raises RequestTimeoutError if the time is too
-        short again.
+        CancelledError. After the cancellation, callbacks and the handlers of `run` have the sum of
+        `cancelled_close_ms` and `error_flush_ms`, and are then cancelled. After that, the commit
+        and the request to leave have `error_flush_ms`. If this time is too short, the next call of
+        `close`, or the close of the client, completes the close with the same limits; that call
+        raises RequestTimeoutError if the time is too short again.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
@@ -422,16 +423,16 @@ class GroupConsumer(RecordStream):
 
         `settings` are the other arguments of `run`, except `decode`, with the same defaults.
 
-        A batch has records of one partition that are ready, in the order of their offsets; it never
-        waits for more. With order "partition" one batch of a partition is handled at a time, with
-        "key" a batch has one record of each key, and with "none" several batches of a partition may
-        be handled at a time. `handler` returns None if all records are processed, or a dict from
-        the index of each failed record in the batch to its exception; if it raises, all records of
-        the batch have failed. Failed records are retried or sent to `retry_topics` and
-        `dead_letter_topic` one by one as in `run`, and the other records of the batch count as
-        processed. With order "partition" the next batch starts after the retries, and a retry has
-        failed records only. If `handler` raises `Stop(done=True)`, all records of its batch are
-        processed.
+        A batch has records of one partition that are ready, in the order of their offsets;
+        `run_batches` never waits for more records to fill a batch. With order "partition" one batch
+        of a partition is handled at a time, with "key" a batch has one record of each key, and with
+        "none" several batches of a partition may be handled at a time. `handler` returns None if
+        all records are processed, or a dict from the index of each failed record in the batch to
+        its exception; if it raises, all records of the batch have failed. Failed records are
+        retried or sent to `retry_topics` and `dead_letter_topic` one by one as in `run`, and the
+        other records of the batch count as processed. With order "partition" the next batch starts
+        after the retries, and a retry has failed records only. If `handler` raises
+        `Stop(done=True)`, all records of its batch are processed.
 
         Raises the errors of `run`, and ConfigurationError if `handler` returns something else.
         """
@@ -605,11 +606,12 @@ class GroupConsumer(RecordStream):
 
         `offsets` maps partitions to the offset of the next record to be read. Instead, it may be a
         record, list or batch that an iteration returned, or the result of `poll`. The records that
-        were returned last are not processed yet: `commit` commits them only if they are passed.
-        `metadata` is stored with each offset. A commit waits for earlier commits, and is retried
-        for `api_timeout_ms` after retriable errors. Raises CommitFailedError if this member may not
-        commit the partitions now, BrokerResponseError if the broker refuses the commit,
-        RequestTimeoutError, and ConfigurationError for invalid offsets.
+        the last poll returned do not count as processed: `commit` commits their offsets only if the
+        caller passes these records. `metadata` is stored with each offset. A commit waits for
+        earlier commits, and is retried for `api_timeout_ms` after retriable errors. Raises
+        CommitFailedError if this member may not commit the partitions now, BrokerResponseError if
+        the broker refuses the commit, RequestTimeoutError, and ConfigurationError for invalid
+        offsets.
         """
         self._check_may_commit()
         if self._listener.transactions is not None:
@@ -638,8 +640,8 @@ class GroupConsumer(RecordStream):
         """Moves the positions of all assigned partitions back to the committed offsets.
 
         Use it after the abort of a transaction, so that its records are returned again. Waits while
-        an open transaction has offsets of the partitions (KIP-447). A partition without a committed
-        offset moves to the offset at which the group starts. Buffered records are dropped. Raises
+        an open transaction has pending offsets of the partitions (KIP-447). A partition without a
+        committed offset moves to its start offset. Buffered records are dropped. Raises
         BrokerResponseError and other errors of the requests, and moves no position after such an
         error. Raises ConfigurationError during `run`, and once the consumer is closed.
         """

@@ -72,7 +72,7 @@ class GroupEffectHandler:
         self.apply_topic_metadata()
 
     def apply_topic_metadata(self) -> None:
-        """Applies the client's metadata to the subscription state, and the resulting effects."""
+        """Applies the client's metadata to the subscription state, and carries out the effects."""
         cluster = self._view.cluster
         effects = self._subscriptions.on_metadata(cluster.topics, cluster.version, self.member)
         self.apply(effects)
@@ -94,7 +94,7 @@ class GroupEffectHandler:
                 self.member.on_topics_changed()
 
     def report(self, fault: Exception) -> None:
-        """Makes the next poll raise `fault`; only logs it if another error is pending."""
+        """Makes the next poll raise `fault`; only logs `fault` if another error is pending."""
         self._status.report_error(fault)
         self._wake_event.set()
 

@@ -35,7 +35,7 @@ class PositionAndLagLookup:
         self._read_committed = read_committed
 
     def state_of(self, tp: TopicPartition) -> TopicPartitionState:
-        """Returns the state of an assigned partition; raises ConfigurationError for any other."""
+        """Returns the state of `tp`; raises ConfigurationError if the partition is not assigned."""
         state = self._subscriptions.partitions.get(tp)
         if state is None:
             assigned = format_partitions(self._subscriptions.partitions) or "nothing"

@@ -38,7 +38,7 @@ class PollStatus:
             self.raise_by = raise_by
 
     def report_error(self, error: Exception) -> None:
-        """Makes the next poll raise `error`; only logs it if another error is pending."""
+        """Makes the next poll raise `error`; only logs `error` if another error is pending."""
         if self.pending_error is None:
             self.defer_error(error, _LONG_AGO)
         else:

@@ -191,7 +191,7 @@ class RebalanceListenerInvoker:
     # For the consumer
 
     def hold(self, holder: CallbackHolder) -> None:
-        """Refers to `holder` again, because garbage collection may have cleared the reference."""
+        """Refers weakly to `holder` again: garbage collection may have cleared the reference."""
         self._holder = weakref.ref(holder)
 
     def on_poll(self) -> None:
@@ -214,10 +214,11 @@ class RebalanceListenerInvoker:
     async def close(self, until: float) -> None:
         """Revokes all partitions like `revoke`, but does not wait for the processing of records.
 
-        Later calls of `assign` do nothing. If a call is cancelled, the next call completes it: it
-        commits the offsets, and calls `on_revoked` if `on_revoked` has not returned. If another
-        callback still runs at `until`, in seconds of the clock, `close` does not call `on_revoked`
-        and commits no offset. The member cancels that callback when it leaves.
+        Later calls of `assign` do nothing. If a call of `close` is cancelled, the next call
+        completes the close: it commits the offsets, and calls `on_revoked` if `on_revoked` has not
+        returned in the earlier call. If another callback still runs at `until`, in seconds of the
+        clock, `close` does not call `on_revoked` and commits no offset. The member cancels that
+        callback when it leaves.
         """
         self._is_closing = True
         self._close_task = asyncio.current_task()

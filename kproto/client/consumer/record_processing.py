@@ -213,15 +213,15 @@ class RecordProcessing:
     async def stop(self) -> None:
         """Stops the pool, and waits for the end of `run`; does nothing if `run` is not running.
 
-        After `end_drain` it waits for `error_flush_ms` at most, because a handler may continue
-        after it was cancelled.
+        After a call of `end_drain`, waits for `error_flush_ms` at most, because a handler may
+        continue even if it was cancelled.
         """
         if self.pool is not None and self._run_ended is not None:
             self.pool.stop()
             await self._run_ended.wait()
 
     def end_drain(self) -> None:
-        """Cancels the handlers of `run`, which then commits; does nothing if `run` is not running.
+        """Cancels the handlers of `run`; then `run` commits. Does nothing if `run` is not running.
 
         Records whose handlers are cancelled do not count as processed.
         """
@@ -242,7 +242,7 @@ class RecordProcessing:
     def has_lost_in_flight(self) -> bool:
         """True if records of lost partitions are being processed.
 
-        The member waits for them before it rejoins.
+        The member waits until the handlers of these records have ended before it rejoins.
         """
         return self.pool is not None and self.pool.has_lost_in_flight
 

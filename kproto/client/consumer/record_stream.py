@@ -2,8 +2,8 @@
 
 A poll that receives records sends the next fetches before it returns the records, so that fetches
 are in flight while the caller processes them. A cancelled `anext` or `poll` loses no record, and a
-cancelled `anext` does not end the iteration. So iterations are no async generators, which a
-cancellation would end.
+cancelled `anext` does not end the iteration. For this reason iterations are no async generators: a
+cancellation ends an async generator.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class _PollSource(Protocol):
 class _Iteration(AsyncIterator[T]):
     """Yields items of one type.
 
-    The fetches in flight are cancelled at the end, by `aclose`, and by garbage collection.
+    The fetches in flight are cancelled at the end of the iteration, by `aclose`, and when the
+    iteration is garbage-collected.
     """
 
     __slots__ = ("_buffer", "_poller", "_source")

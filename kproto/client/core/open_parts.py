@@ -45,10 +45,10 @@ class OpenConsumer(Protocol):
 class OpenParts:
     """Holds the producers and consumers of a client by weak references.
 
-    `close` does not close a producer or consumer that the program has dropped. The tasks and timers
-    of a producer keep it alive while it has incomplete records. After an error or a cancellation,
-    producers have `flush_ms` to send their records. A close ends at most `limit_ms` after a
-    cancellation.
+    `close` does not close a producer or consumer that the program has dropped. While a producer has
+    incomplete records, its tasks and timers prevent its garbage collection. After an error or a
+    cancellation, producers have `flush_ms` to send their records. A close ends at most `limit_ms`
+    after a cancellation.
     """
 
     __slots__ = (

@@ -35,8 +35,8 @@ logger = logging.getLogger("kproto.client")
 #: event loop holds the task; Python destroys a task that nothing holds, with an error in the log.
 LONGEST_TIMER_S: Final = 3_600.0
 
-#: A cancellation is repeated if the next one follows within this many iterations of the event loop.
-#: anyio repeats it in the next iteration.
+#: A cancellation counts as repeated if the next cancellation follows within this many iterations of
+#: the event loop. anyio repeats a cancellation in the next iteration.
 _REPEATED_WITHIN: Final = 3
 
 
@@ -87,10 +87,10 @@ async def shielded(
     called, and the task is cancelled `rest_ms` later. Pass `is_cancelled` if the caller, or the
     caller of an earlier close, was cancelled before the call: `limit_ms` then counts from the call.
 
-    If the task is cancelled at its limit, raises RequestTimeoutError, which names `what`, and says
-    in `afterwards` what follows. If the caller is cancelled during the call, the call raises
-    CancelledError after the task has ended, and logs the exception of `coroutine` or the
-    RequestTimeoutError if there is one.
+    If the task is cancelled at its limit, raises RequestTimeoutError; its text names the operation
+    `what`, and ends with `afterwards`, which says what follows. If the caller is cancelled during
+    the call, the call raises CancelledError after the task has ended, and logs the exception of
+    `coroutine` or the RequestTimeoutError if there is one.
     """
     task = start_task(coroutine)
     timers: list[Timer] = []

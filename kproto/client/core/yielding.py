@@ -1,8 +1,8 @@
 """`LoopYielder`: makes code that never waits yield to the event loop.
 
 While a consumer or a handler runs without waiting, the event loop reads no socket and sends no
-heartbeat. So the consumer yields once a millisecond, and for several iterations of the event loop
-after handlers that have blocked it.
+heartbeat. So the consumer yields once a millisecond. After handlers that have blocked the event
+loop, the consumer yields for several iterations.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ BrokenBatchError: TypeAlias = CorruptBatchError | MissingCodecError
 def locate_broken_batch(error: BrokenBatchError, state: TopicPartitionState) -> None:
     """Puts the partition and its position, the offset to read next, into the text of `error`.
 
-    Logs the error as a WARNING, once for each position, because every later poll raises it again. A
-    CorruptBatchError also gets the fields `topic` and `partition`.
+    Logs the error as a WARNING, once for each position, because every later poll raises the same
+    error again. A CorruptBatchError also gets the fields `topic` and `partition`.
     """
     error.args = (f"{state.topic}[{state.partition}] at offset {state.position}: {error}",)
     if isinstance(error, CorruptBatchError):

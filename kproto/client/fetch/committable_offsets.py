@@ -23,7 +23,7 @@ class CommittableOffsets:
     """Returns the offsets to commit, and stores which offsets are committed.
 
     `partitions` has the states of the assigned partitions; `SubscriptionState` adds and removes
-    them.
+    these states.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class CommittableOffsets:
                 state.committed_baseline = offset
 
     def on_metadata_too_large(self, length: int) -> None:
-        """Shortens metadata in later commits, because the broker refused `length` characters."""
+        """Shortens metadata in later commits: metadata of `length` characters was refused."""
         self._processed.on_metadata_too_large(length)
 
     def baselines(
@@ -104,8 +104,8 @@ class CommittableOffsets:
     def returned_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets after the last returned records, and start offsets.
 
-        Leaves out partitions that have returned no record since their last commit, or that cannot
-        be committed.
+        Leaves out a partition if no record of the partition was returned since its last commit, or
+        if its offsets cannot be committed.
         """
         states = self._committable()
         return self._commit_state.start_offsets(states) | self._processed.returned(states)
@@ -116,9 +116,11 @@ class CommittableOffsets:
         epochs: Mapping[TopicPartition, int | None],
         now: float,
     ) -> None:
-        """Stores the `offsets` that a transaction has committed, under the assignment `epochs`.
+        """Stores the `offsets` that a transaction has committed.
 
-        The records before these offsets count as processed from now on.
+        `epochs` has the assignment epochs at the time when the offsets were added to the
+        transaction. If a partition still has this epoch, its records before the offset count as
+        processed from now on.
         """
         same = {
             tp: its for tp, its in offsets.items() if self.assignment_epoch_of(tp) == epochs[tp]

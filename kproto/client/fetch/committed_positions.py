@@ -75,7 +75,7 @@ class PositionInitializer:
     async def _offsets_for_start(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, int]:
-        """Returns, by partition, the offset of the first record with the time `start` or later.
+        """Returns, by partition, the first offset with a timestamp at or after the time `start`.
 
         The offset is -1 if the partition has no such record. Returns an empty dict if the option
         `start` is not a time.

@@ -2,11 +2,11 @@
 
 The checksum of each buffered batch is verified when the response is processed. The batch is
 decompressed and decoded only when it is polled: so memory and CPU caches hold the records of one
-poll, not of a whole fetch. Control batches are never returned. The next position is the offset
-after the last batch, even if compaction has removed its last records; it is at most `end`. An
-unreadable record raises UnreadableRecordError once. If a codec is missing, the batch stays, and
-`take_records` and `take_values` raise MissingCodecError. Plain data: no connection and no event
-loop.
+poll, not of a whole fetch. Control batches are never returned. The next fetch position is the
+offset after the last batch, even if compaction has removed the last records of this batch; but the
+position is never after the `end` of the partition. An unreadable record raises
+UnreadableRecordError once. If a codec is missing, the batch stays, and `take_records` and
+`take_values` raise MissingCodecError. Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LIST_RECORDS: Final = 500
 
 
 class FetchedRecords(NamedTuple):
-    """Records of one partition, in order, and its high watermark in the fetch response."""
+    """Records of one partition, in order, and the high watermark in the fetch response."""
 
     topic: str
     partition: int
@@ -61,7 +61,7 @@ class FetchedRecords(NamedTuple):
 
 
 class FetchedValues(NamedTuple):
-    """Values of one partition, in offset order; `next_offset` is the position after them.
+    """Values of one partition, in offset order; `next_offset` is the position after these values.
 
     The values have no offsets, and offsets cannot be counted from `next_offset`, because compaction
     and transactions leave gaps. `high_watermark` is the high watermark in the fetch response.

@@ -19,9 +19,10 @@ FETCH_BYTES: Final = 1_048_576
 #: The largest int32, in bytes or in ms.
 _MAX_VALUE: Final = 0x7FFFFFFF
 
-#: The part of `queued_max_bytes` that the fetches of all brokers may request at once. While a
-#: response is decoded, its frame and the batches cut from it exist side by side, and the batches of
-#: the response before may still be buffered: this is three times the part.
+#: The fetches of all brokers together may request `queued_max_bytes` divided by this number. While
+#: a response is decoded, its frame and the batches that were cut from the frame are both in memory,
+#: and the batches of the previous response may still be buffered: together these have three times
+#: the size of a response.
 _FETCH_SHARE: Final = 4
 
 
@@ -53,8 +54,9 @@ class FetchOptions(NamedTuple):
     queued_max_bytes: int = 67_108_864
     #: The most records that a call of `poll` returns (max.poll.records, with Java's default).
     max_poll_records: int = 500
-    #: Let brokers create missing topics that are named, if they set auto.create.topics.enable
-    #: (allow.auto.create.topics). A wrong name would become a topic: therefore False, unlike Java.
+    #: If a topic that the user names is missing, let brokers with auto.create.topics.enable create
+    #: the topic (allow.auto.create.topics). A misspelt name would become a topic: therefore the
+    #: default is False, unlike Java's default.
     allow_auto_create_topics: bool = False
 
     def check(self) -> None:
@@ -90,5 +92,5 @@ class FetchOptions(NamedTuple):
         return max(1, self.queued_max_bytes // 8)
 
 
-#: The defaults.
+#: The default fetch options.
 DEFAULT_FETCH_OPTIONS: Final = FetchOptions()

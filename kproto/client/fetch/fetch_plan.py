@@ -23,7 +23,7 @@ _NEVER: Final = float("inf")
 
 
 class PartitionSet(MutableSet[TopicPartition]):
-    """A set of partitions that are not fetched; marks the partitions that it adds or discards."""
+    """A set of partitions that are not fetched; marks added and removed ones as changed."""
 
     __slots__ = ("_changed", "_tps")
 
@@ -66,10 +66,10 @@ class PartitionSet(MutableSet[TopicPartition]):
 class NodeFetches:
     """The partitions to fetch from one broker.
 
-    `states` has them in the order of a fetch; `retrying` has those whose last attempt has failed.
-    `changed` has the partitions that were added or removed or have other fields since the last
-    fetch; the fetcher clears it. Until `leader_until`, in seconds of the clock, a partition is
-    fetched from its leader only, without a rack.
+    `states` has these partitions in the order of a fetch; `retrying` has the partitions whose last
+    fetch has failed. `changed` has the partitions that were added, removed or changed since the
+    last fetch from the broker; the fetcher clears `changed`. Until `leader_until`, in seconds of
+    the clock, a partition is fetched from its leader only, without a rack.
     """
 
     states: dict[TopicPartition, TopicPartitionState] = field(default_factory=dict)
@@ -82,8 +82,9 @@ class FetchPlan(NamedTuple):
     """The partitions to fetch, to reset and to validate, each by node id.
 
     `unknown_leaders` are partitions whose leader is unknown, because metadata names none or is too
-    old. `next_at` is the time of the next plan without other changes, in seconds of the clock: when
-    a backoff ends, or when a preferred replica expires; infinity if there is no such time.
+    old. `next_at` is the time at which the next plan is due even if nothing else changes, in
+    seconds of the clock: a backoff ends, or a preferred replica expires at that time. It is
+    infinity if there is no such time.
     """
 
     fetches: dict[int, NodeFetches]
@@ -211,7 +212,7 @@ class FetchPlanner:
     def _place(
         self, tp: TopicPartition, state: TopicPartitionState | None, node: int | None
     ) -> None:
-        """Makes the next fetch from `node` request a partition; None ends its fetches."""
+        """Adds a partition to the next fetch from `node`, or removes it if `node` is None."""
         before = self._node_of.pop(tp, None)
         if before is not None:
             fetches = self._nodes[before]

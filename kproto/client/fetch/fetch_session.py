@@ -31,8 +31,8 @@ __all__ = [
 #: The first version of Fetch with sessions.
 _FIRST_VERSION: Final = 7
 
-#: From this version on, Fetch names topics by id alone (KIP-516). A session that such a fetch has
-#: opened names them by id, too.
+#: From this version on, Fetch names topics by id alone (KIP-516). If such a fetch has opened a
+#: session, the session names topics by id, too.
 BY_TOPIC_ID: Final = 13
 
 _NO_SESSION: Final = 0
@@ -226,9 +226,9 @@ class FetchSession:
         return True
 
     def handle_error(self) -> None:
-        """Makes the next fetch open another session, because the last fetch has no response.
+        """Makes the next fetch open a new session, because the last fetch has no response.
 
-        The broker closes the present session when it opens the other.
+        The broker closes the present session when it opens the new session.
         """
         self._in_flight = None
         self._epoch = INITIAL_EPOCH

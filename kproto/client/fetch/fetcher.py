@@ -123,7 +123,7 @@ class Fetcher:
         return plan.next_at
 
     def _refresh_old_metadata(self, now: float) -> None:
-        """Refreshes the metadata of fetched topics that is older than `metadata_max_age_ms`.
+        """Refreshes the metadata of fetched topics if it is older than `metadata_max_age_ms`.
 
         Looks at the topics only if metadata or the fetched topics have changed, or at the time at
         which the first metadata becomes too old.
@@ -209,7 +209,7 @@ class Fetcher:
         self._states.clear()
 
     async def _refresh(self, topics: Iterable[str]) -> None:
-        """Refreshes the metadata of `topics`; the known metadata is used until it arrives."""
+        """Refreshes the metadata of `topics`; until then the known metadata is used."""
         try:
             await self._view.refresh(topics)
         except KprotoError as error:

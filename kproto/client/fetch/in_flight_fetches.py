@@ -27,8 +27,8 @@ class InFlightFetch:
     """A fetch at one broker, and its times in seconds of the clock.
 
     `session` has the partitions of the fetch, and `states` has their states when it was started.
-    The response is used for a partition only if its state is still its state in `states`. A
-    partition gets another state after a seek, or after its topic was recreated. `sent` has the
+    The response is used for a partition only if the partition still has the state that `states` has
+    for it. A partition gets another state by a seek, or if its topic is recreated. `sent` has the
     partitions that the request names: without the unchanged partitions of the session (KIP-227).
     The response has at most `max_bytes`, or a single batch that is larger.
     """

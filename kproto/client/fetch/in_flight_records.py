@@ -58,8 +58,8 @@ class AdaptiveBatchSize:
         return took
 
 
-#: The wanted processing time of `size` records, in seconds. A check costs a hundredth of it. A
-#: handler that needs more for one record gets one record at a time.
+#: The wanted processing time of `size` records, in seconds. A check costs a hundredth of this time.
+#: A handler that needs more than this time for one record gets one record at a time.
 _TARGET_S: Final = 0.0004
 _SHORTEST_S: Final = 1e-6
 
@@ -72,5 +72,5 @@ _FIRST_SIZE: Final = 1
 _GROWTH: Final = 4
 
 #: The largest size: a limit is needed, because a fast handler may become slow. With this limit a
-#: group consumer costs 2 % more than a plain consumer, with half of it 6 %.
+#: group consumer costs 2 % more than a plain consumer; with half of this limit it costs 6 % more.
 _MAX_RECORDS: Final = 512

@@ -57,7 +57,7 @@ async def list_offsets(
 def is_unknown_partition(error: BrokerResponseError) -> bool:
     """Returns True for UNKNOWN_TOPIC_OR_PARTITION.
 
-    The partition does not exist, or did not appear in metadata in time.
+    The error means that the partition does not exist, or did not appear in metadata in time.
     """
     return error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
@@ -101,8 +101,8 @@ def list_offsets_request(
 ) -> ListOffsetsRequest:
     """Returns the ListOffsets request for partitions that one broker leads.
 
-    `epochs` are leader epochs. Raises ConfigurationError for an offset that is neither a time nor
-    "earliest" or "latest".
+    `epochs` are leader epochs. Raises ConfigurationError for a value of `partitions` that is
+    neither a time nor "earliest" nor "latest".
     """
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
     for (topic, partition), wanted in partitions.items():

@@ -240,7 +240,7 @@ class OffsetFetcher:
     def current(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of `states` that are current.
+        """Returns those of `states` that are still the states of their partitions.
 
         A revocation, a seek or the recreation of the topic replaces a state.
         """

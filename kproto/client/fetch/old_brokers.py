@@ -12,7 +12,7 @@ from ...wire.errors import ConfigurationError, UnsupportedVersionError
 
 __all__ = ["check_fetch", "check_first_batch_is_whole", "check_list_offsets"]
 
-#: The first versions of Fetch and ListOffsets with transactions (KIP-98).
+#: The first versions of Fetch and of ListOffsets that support read_committed (KIP-98).
 COMMITTED_FETCH_VERSION: Final = 4
 COMMITTED_LIST_VERSION: Final = 2
 
@@ -23,7 +23,8 @@ LIST_BY_TIME_VERSION: Final = 1
 WHOLE_FIRST_BATCH_VERSION: Final = 3
 
 #: Brokers since 0.11 send these bytes to old consumers instead of data that they cannot read, such
-#: as transaction markers. The bytes are offset -1 of a message that is cut after it.
+#: as transaction markers. The bytes are the offset -1 of a message that is cut off after its
+#: offset.
 PLACEHOLDER_BATCH: Final = b"\xff" * 8
 
 

@@ -95,8 +95,8 @@ TRANSITIONS: Final[Mapping[FetchStateEvent, Mapping[FetchState, FetchState]]] = 
 class TopicPartitionState:
     """Tracks one partition from its assignment to its revocation, for plain and group consumers.
 
-    `position` is the next fetch offset, NO_POSITION until it is known; fetching stops at `end`, if
-    that is not None. `last_epoch` is the leader epoch of the record before the position.
+    `position` is the next fetch offset, NO_POSITION until it is known; fetching stops at `end`,
+    unless `end` is None. `last_epoch` is the leader epoch of the record before the position.
     `leader_epoch` is the epoch of the leader for which the position is valid. Each epoch is -1 if
     unknown. The consumer fetches from `preferred_replica` until `replica_until` (KIP-392). Until
     `leader_until` it fetches from the leader, without its rack in the request. Metadata is used
@@ -120,7 +120,8 @@ class TopicPartitionState:
     commit. The baseline is -1 if every processed offset must be committed, as after a `seek`.
     `is_shared` is True if a group assigned the partition. `is_recreated` is True if its topic was
     recreated while this member read it, or after the group's last commit. With `commits_start` the
-    start offset is committed at once, because a later member would start elsewhere.
+    start offset is committed at once, because a later member would otherwise start at another
+    offset.
     """
 
     __slots__ = (
@@ -442,7 +443,7 @@ class TopicPartitionState:
             self.attempts.not_before = now
 
     def on_success(self) -> None:
-        """Ends the failures of the partition: the next failure is the first again."""
+        """Ends the failures of the partition: the next failure counts as the first failure."""
         if self.attempts.count:
             self.mark_changed()
         self.attempts.succeeded()

@@ -104,11 +104,10 @@ class RecordProcessor(Protocol):
 class PollTimer:
     """Measures the time since the last poll, for max.poll.interval.ms.
 
-    `since` is the time in seconds at which `observe` noticed the last poll. If that poll waited for
-    records, `since` is the time at which `observe` noticed that the wait had ended. `since` may be
-    later than the poll, but not earlier. While `run` processes the
-    records, `PollState` sets `since` to the start time of the oldest record that is being
-    processed.
+    `since` is a time in seconds. The first call of `observe` after a poll sets `since` to the time
+    of that call. While a poll waits for records, every call of `observe` sets it. So `since` may be
+    later than the last poll, but is never earlier. While `run` processes the records, `PollState`
+    sets `since` to the start time of the oldest record that is being processed.
     """
 
     __slots__ = ("_marker", "since")
@@ -118,7 +117,7 @@ class PollTimer:
         self.since = now
 
     def observe(self, marker: PollMarker, now: float, *, is_polling: bool) -> None:
-        """Sets `since` to `now` if the caller has polled since the last call, or waits in a poll.
+        """Sets `since` to `now` if a poll waits, or was made since the last call of `observe`.
 
         `marker` is the present `FetchBuffer.poll_marker`. `is_polling` is True if a poll waits for
         records.
@@ -176,8 +175,8 @@ class PollState:
     def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:
         """Returns True if returned records of `states` are not processed yet, also after a seek.
 
-        If `run` processes the records (`processor`), the result is valid only after `drop`. If not,
-        records whose offsets the user has committed do not count.
+        If `run` processes the records (`processor`), the result is valid only after `drop`. Without
+        `run`, records whose offsets the user has committed do not count.
         """
         if self.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}

@@ -64,8 +64,9 @@ class PendingRevocations:
     def exclude_from_commits(self) -> None:
         """Excludes from commits the partitions that are being revoked now.
 
-        The transaction that had their returned records is aborted, and a later transaction must not
-        commit these offsets: the next owner of the partitions reads the records again.
+        The transaction for the returned records of these partitions is aborted, and a later
+        transaction must not commit their offsets: the next owner of the partitions reads the
+        records again.
         """
         for pending in self._pending.values():
             pending.is_excluded = True

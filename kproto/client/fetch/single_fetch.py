@@ -16,7 +16,7 @@ from .fetcher import fetch_from, fetched_partitions
 
 __all__ = ["fetch_partition"]
 
-#: Owns the connections of `fetch_partition`.
+#: The owner of the connections of `fetch_partition`, in the connection pool.
 _FETCHES: Final = "fetches"
 
 

@@ -55,7 +55,7 @@ class StartPositionLookup:
         self._read_committed = read_committed
 
     def on_metadata(self) -> None:
-        """Applies the client's metadata to the subscription state, and the resulting effects.
+        """Applies the client's metadata to the subscription state, and carries out the effects.
 
         Looks up start positions again for a topic that was recreated before its first fetch.
         """
@@ -111,8 +111,8 @@ class StartPositionLookup:
 def depends_on_time(start: Start) -> bool:
     """Returns True if `start` is "latest" or a time.
 
-    In this case the consumer must look up the partitions in new metadata: if it finds a partition
-    only later, it reads that partition from the log start.
+    In this case the consumer must look up the partitions in new metadata, because it reads from the
+    log start if it finds a partition only later.
     """
     return start == "latest" or isinstance(start, datetime | timedelta)
 

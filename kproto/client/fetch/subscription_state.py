@@ -119,10 +119,10 @@ class SubscriptionState:
     def preempts(self, busy: Container[int]) -> bool:
         """Returns True if the last plan has a prioritized partition that would wait for a fetch.
 
-        Newly assigned partitions are prioritized, and partitions that `seek_to_committed` has
-        moved. Such a partition would wait if a fetch is in flight to the same broker: `busy` has
-        the node ids of the brokers with a fetch in flight. It counts only once: in the first plan
-        that fetches it.
+        Newly assigned partitions are prioritized, and so are partitions that `seek_to_committed`
+        has moved. Such a partition would wait if a fetch is in flight to the same broker: `busy`
+        has the node ids of the brokers with a fetch in flight. A prioritized partition counts only
+        once: in the first plan that fetches it.
         """
         preempts = False
         for tp, state in list(self._prioritized.items()):
@@ -186,7 +186,7 @@ class SubscriptionState:
         return self.starts.on_position(state)
 
     def rewind_broken(self) -> TopicPartitionState:
-        """Moves the position of a partition back to the start of the batch that cannot be decoded.
+        """Moves the position of a partition back to the start of its batch that cannot be decoded.
 
         The batch is fetched again. Returns the state of the partition.
         """
@@ -226,12 +226,12 @@ class SubscriptionState:
     ) -> list[Effect]:
         """Finds recreated topics and added partitions in new metadata.
 
-        Does nothing if neither `version`, the version of the metadata, nor the partitions have
-        changed since the last call.
+        Does nothing if the metadata `version` and the partitions are the same as in the last call.
+
         If a plain consumer reads a whole topic without `stop_at_end`, it reads added partitions
-        from their start, so that it misses no record. If a topic was recreated and `stop_at_end` is
-        set, raises BrokerResponseError, except for a plain consumer that looks up the start of the
-        topic again (see `_on_recreated`).
+        from their log start, so that it misses no record. If a topic was recreated and
+        `stop_at_end` is set, raises BrokerResponseError, except for a plain consumer that looks up
+        the start of the topic again (see `_on_recreated`).
         """
         effects: list[Effect] = []
         if version == self._metadata_version:
@@ -558,11 +558,12 @@ class SubscriptionState:
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
         """Moves the positions of partitions back to the committed offsets in `fetched`.
 
-        A partition without a commit goes back to its start offset if the start offset still waits
-        for its commit. Otherwise the position of the partition must be looked up. Leaves out
-        partitions whose assignment epoch differs from the epoch in `epochs`. Partitions that are
-        being revoked are not committed any more. The partitions are fetched at once, although a
-        fetch of theirs may wait at the broker for new records. Returns the states, and effects.
+        A partition without a committed offset goes back to its start offset, if this start offset
+        is still to be committed. Otherwise the position of the partition must be looked up. Leaves
+        out partitions whose assignment epoch differs from the epoch in `epochs`. Offsets of
+        partitions that are being revoked are not committed any more. The moved partitions are
+        fetched at once, even if an earlier fetch still waits at the broker for new records. Returns
+        the states, and effects.
         """
         effects: list[Effect] = []
         self.revocations.exclude_from_commits()

@@ -661,7 +661,7 @@ class MemberDriver(ABC, Generic[M]):
 
 
 def wrap_exception(what: str, fault: BaseException) -> KprotoError:
-    """Returns an error that begins with `what` and wraps an exception, which is its cause."""
+    """Returns an error with the cause `fault`; the text of the error begins with `what`."""
     error = KprotoError(f"{what}: {fault!r}")
     error.__cause__ = fault
     return error

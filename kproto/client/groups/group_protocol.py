@@ -42,7 +42,8 @@ class GroupProtocol(Enum):
 class GroupProtocolMismatchError(KprotoError):
     """Raised if the member must use the other group protocol; users never see this error.
 
-    `is_certain` is True if the member need not check the protocol of the group before it joins.
+    If `is_certain` is True, the member that replaces this member need not check the protocol of the
+    group before it joins.
     """
 
     def __init__(self, why: str, *, is_certain: bool = False) -> None:

@@ -25,7 +25,7 @@ __all__ = [
     "topic_racks",
 ]
 
-#: Permanent errors of a topic: a member that subscribed to it by name fails with them.
+#: Permanent errors of a topic: a member that subscribes to the topic by name fails with this error.
 _REFUSED: Final = frozenset(map(code_of, ("TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION")))
 
 
@@ -77,7 +77,7 @@ def topic_racks(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
 def topic_error(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResponseError | None:
     """Returns the first permanent error of a topic that the member subscribes to by name, or None.
 
-    `own` are the names of these topics.
+    `own` are the topics that the member subscribes to by name.
     """
     names = frozenset(own)
     for info in topics:

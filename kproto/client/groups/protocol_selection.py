@@ -1,9 +1,9 @@
 """Selects the group protocol of a member, and changes it if the group uses the other protocol.
 
 With "auto", the member checks its group before it joins, unless the user names assignors. If the
-group needs the other protocol, the member ends, and a member of the other protocol starts. The
-`AssignmentListener` does not notice the change, except that it loses the partitions that the ended
-member had. The module `group_protocol` has the rules.
+group needs the other protocol, the member ends, and a member of the other protocol starts. For the
+`AssignmentListener`, the change has one effect: the partitions of the ended member are lost. The
+module `group_protocol` has the rules.
 """
 
 from __future__ import annotations

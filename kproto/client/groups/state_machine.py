@@ -176,7 +176,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def _join_if_subscribed(self, now: float) -> None:
-        """Starts to join if the member is in no group, has a subscription, and awaits no poll."""
+        """Starts to join if the member is in no group, is subscribed, and need not await a poll."""
 
     @abstractmethod
     def begin_leave(

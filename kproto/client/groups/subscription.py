@@ -54,7 +54,7 @@ class Subscription:
     def to(cls, wanted: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> Subscription:
         """Returns a subscription to one or several topics, or to a pattern.
 
-        Raises ConfigurationError for other objects, an empty name, and no topic.
+        Raises ConfigurationError for other objects, for an empty name, and if there is no topic.
         """
         if isinstance(wanted, TopicPattern):
             return cls(broker_pattern=wanted)

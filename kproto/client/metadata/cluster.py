@@ -96,8 +96,8 @@ class TopicInfo:
     def is_recreated_since(self, before: TopicInfo | None) -> bool:
         """Returns True if the topic was deleted and recreated since `before` (KIP-516).
 
-        Returns False if `before` is None, or if either has no topic id: an upgraded cluster assigns
-        ids to topics that had none.
+        Returns False if `before` is None, or if this metadata or `before` has no topic id: an
+        upgraded cluster assigns ids to topics that had none.
         """
         if before is None or ZERO_UUID in (self.topic_id, before.topic_id):
             return False
@@ -173,7 +173,7 @@ class Cluster:
     def _newer(
         self, topic: MetadataResponseTopic, part: MetadataResponsePartition
     ) -> PartitionInfo:
-        """Returns the metadata of `part`, or the known metadata if its leader epoch is newer.
+        """Returns the known metadata if it has a newer leader epoch, else the metadata of `part`.
 
         The broker that answered may lag behind other brokers (KIP-320).
         """

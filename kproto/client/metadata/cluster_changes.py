@@ -10,7 +10,8 @@ from .cluster import Cluster, TopicInfo
 
 __all__ = ["MetadataChangeLogger"]
 
-#: The most topics in memory that the cluster has dropped: they may be requested again.
+#: The most topics whose last metadata stays in memory after the cluster has dropped them: the
+#: client may request these topics again.
 MAX_FORGOTTEN: Final = 1_000
 
 #: The most partitions of a topic that a line names.

@@ -75,7 +75,8 @@ class ClusterView:
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self.loop_guard = self._pool.loop_guard
         self._requests = RequestRouter(self)
-        #: Decides which topics metadata requests may create, and how long unknown ones are awaited.
+        #: Decides which topics metadata requests may create, and how long the client waits for
+        #: unknown topics.
         self.topic_creation = TopicCreation(settings)
         self._received_at: dict[str, float] = {}  # the arrival time of a topic's metadata
         self._leader_hinted_at: dict[TopicPartition, float] = {}  # the time of the last hint
@@ -347,8 +348,8 @@ class ClusterView:
     def _store_arrival_times(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
         """Stores the time at which the metadata of `topics` arrived.
 
-        Forgets topics that no longer exist or have an error. Also forgets older leaders from other
-        responses.
+        Forgets topics that no longer exist or have an error. For these topics, also forgets the
+        leaders that responses to other requests have named before.
         """
         now = self.clock.monotonic()
         names = {topic.name for topic in topics}
@@ -398,10 +399,10 @@ class ClusterView:
         return self.clock.monotonic() < self.metadata_valid_until(name)
 
     def metadata_valid_until(self, name: str) -> float:
-        """Returns the time at which the metadata of a topic becomes older than the limit.
+        """Returns the time at which the metadata of a topic becomes too old.
 
-        The limit is `metadata_max_age_ms`. The time is in seconds of the clock; minus infinity if
-        the metadata is unknown.
+        Metadata becomes too old at the age `metadata_max_age_ms`. The time is in seconds of the
+        clock; minus infinity if the metadata is unknown.
         """
         if name not in self.cluster.topics:
             return float("-inf")

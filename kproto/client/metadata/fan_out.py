@@ -286,7 +286,7 @@ def merged(request: Message, row: SplitRule | None, responses: Sequence[R]) -> R
 
     The elements of lists are in the order of the request; elements that were not requested come
     last. A field in `SCALARS` is merged by the function that `SCALARS` has for it. All other fields
-    are lists, which are joined; a list of strings then has no duplicates.
+    are lists, which are joined; duplicates are removed from a joined list of strings.
     """
     first = responses[0]
     if len(responses) == 1:

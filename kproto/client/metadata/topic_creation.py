@@ -56,7 +56,7 @@ class TopicCreation:
         """Returns the name of the setting that limits the wait for the metadata of a topic.
 
         It is `metadata_wait_ms` for a topic that a request may create, or that is known to exist.
-        For any other topic it is the shorter of this setting and `unknown_topic_wait_ms`.
+        For any other topic it is `unknown_topic_wait_ms`, or `metadata_wait_ms` if that is shorter.
         """
         if name in self._creatable or name in self._existing:
             return "metadata_wait_ms"

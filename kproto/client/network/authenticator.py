@@ -23,8 +23,8 @@ from ..settings import Address, ClientSettings
 
 __all__ = ["Authenticator", "SaslTransport"]
 
-#: If a token request fails less than this many seconds before the end of the session, it is not
-#: retried.
+#: If a token request fails less than this many seconds before the end of the session, the token
+#: request is not retried.
 _MIN_REMAINING_S: Final = 1.0
 
 _NEVER: Final = float("inf")

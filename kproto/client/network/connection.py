@@ -398,7 +398,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return InFlightRequest(request, version, callback, ends_at, limit_ms, holds_slot=True)
 
     def _write_frame(self, sent: InFlightRequest, data: bytes, now: float) -> None:
-        """Writes the frame of a request; then starts the request's deadline, and reports it."""
+        """Writes the frame of a request; then watches its deadline, and reports the request."""
         self._write_queue.write_now(data, now)
         self._deadlines.watch(sent)
         self._watch.written(sent.request, sent.version, len(data), now)
@@ -540,7 +540,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def fail(self, error: KprotoError) -> None:
         """Fails every request in flight, and closes the socket.
 
-        The requests get `error`, or the error with which the connection failed before.
+        The requests get `error`; if the connection had failed before this call, they get the
+        earlier error.
         """
         if self._error is None:
             self._error = error

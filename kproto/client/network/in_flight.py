@@ -117,7 +117,7 @@ class RequestDeadlines:
         self._timer = self._clock.call_later(seconds, self._on_timer)
 
     def _on_timer(self) -> None:
-        """Ends the request with the first deadline; sets the timer if that deadline is not over."""
+        """Fails the request with the first deadline, or sets the timer if no deadline is over."""
         self.stop()
         self._timer_at = NEVER
         first = min(self._pending, key=lambda each: each.context.ends_at, default=None)

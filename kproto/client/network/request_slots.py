@@ -37,7 +37,7 @@ class RequestSlots:
             raise
 
     def release(self) -> None:
-        """Passes the slot to the caller that has waited longest; frees it if no caller waits."""
+        """Passes the slot to the caller that has waited longest; frees the slot if none waits."""
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():

@@ -88,7 +88,7 @@ class Throttle:
         self.not_before = float("-inf")
 
     def begin(self, ms: int) -> None:
-        """Blocks writes for `ms` from now on, unless a longer throttle is in force."""
+        """Blocks writes for `ms` from now on, unless writes are already blocked for longer."""
         until = self._clock.monotonic() + ms / 1000
         if until <= self.not_before or ms <= 0:
             return

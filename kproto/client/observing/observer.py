@@ -23,7 +23,8 @@ from .log_lines import RetryLog, format_target, is_enabled, log, logs_changes
 
 __all__ = ["NullObserver", "Observer"]
 
-#: Errors that are part of normal operation: the last transaction is ending.
+#: Errors that are part of normal operation: the coordinator is still completing the previous
+#: transaction.
 _EXPECTED = frozenset({"CONCURRENT_TRANSACTIONS"})
 
 #: Error codes by which a broker fences a producer.

@@ -139,7 +139,8 @@ def origin_of(record: Record) -> Failure:
     """Returns the failure of a record that `run` forwarded.
 
     For any other record returns a failure without attempts, whose origin is the record itself. If
-    the headers of the record cannot be decoded, the failure has their encoded bytes as a header.
+    the headers of the record cannot be decoded, the failure has one header instead, whose value has
+    the encoded bytes of the headers.
     """
     headers: tuple[Header, ...]
     try:

@@ -70,7 +70,7 @@ def next_step(
 
 
 def find_stop(error: BaseException) -> Stop | None:
-    """Returns the `Stop` that a handler raised, also in an exception group; None for another error.
+    """Returns `error` if it is a `Stop`, or the `Stop` in an exception group; otherwise None.
 
     The record of an exception group counts as processed only if all exceptions in the group are
     `Stop(done=True)`. Returns None for a group that has a KeyboardInterrupt, or another exception

@@ -1,7 +1,7 @@
 """Checks that retry and dead letter topics exist, and that the client may write to them.
 
-`run` calls the check before it processes a record. Without the check, a missing topic or right
-would be noticed only when a record fails.
+`run` calls the check before it processes a record. Without the check, `run` would detect a missing
+topic or a missing right only when a record fails.
 """
 
 from __future__ import annotations

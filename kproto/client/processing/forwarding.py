@@ -31,8 +31,10 @@ async def send_forwarded(
     """Sends a record that failed with `error` to `topic`, with failure headers.
 
     `attempts` counts the attempts of this `run`; `due_ms` is the time of the next attempt in ms
-    since 1970, None for a dead letter. `refused_forms` has an error for each of the three forms of
-    the record that was too large in an earlier transaction. Raises the errors of the producer.
+    since 1970, None for a dead letter. `refused_forms` has an error for each form of the record
+    that a broker has refused as too large in an earlier transaction; the three forms are the record
+    with all failure headers, the record without the text of the error, and the record without
+    failure headers. Raises the errors of the producer.
     """
     origin = origin_of(record)
     attempts += origin.attempts

@@ -51,7 +51,7 @@ class HandlerTransaction:
         """Adds one record, which is sent when the handler has returned.
 
         The arguments are those of `Producer.send`. No ack is returned: the transaction is committed
-        later. A record that a broker refuses is a failure of the handled record. Raises
+        later. If a broker refuses the record, the handled record counts as failed. Raises
         ConfigurationError after the handler has returned.
         """
         self._add(topic, ProducerRecord(value, key, headers, timestamp, partition))
@@ -59,8 +59,8 @@ class HandlerTransaction:
     async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> None:
         """Adds many records; an element is a value, or a `ProducerRecord`.
 
-        Raises TypeError if `values` is no iterable of records, and ConfigurationError after the
-        handler has returned.
+        Raises TypeError if `values` is no iterable of records, and ConfigurationError if the call
+        is made after the handler has returned.
         """
         check_many("values", values, one="record", of_one="send")
         for record in [as_record(value) for value in values]:

@@ -31,8 +31,9 @@ __all__ = [
     "unreadable_record",
 ]
 
-#: The header of a dead letter whose value has the stored bytes of an unreadable record: "record",
-#: "records" or "batch", as `UnreadableRecordError.content`.
+#: The name of the header that marks a dead letter whose value has the stored bytes of an unreadable
+#: record. The value of the header is `UnreadableRecordError.content`: "record", "records" or
+#: "batch".
 UNREADABLE_HEADER: Final = "kproto.unreadable"
 
 RecordHandler: TypeAlias = Callable[[Record], Awaitable[object]]
@@ -127,7 +128,7 @@ async def _call_checked(handler: Callable[[Any], Awaitable[object]], argument: o
 def checked_awaitable(handler: object, answer: Any) -> Awaitable[Any]:
     """Returns `answer`, the result of a call of `handler`.
 
-    Raises NotAsyncError if it is no awaitable.
+    Raises NotAsyncError if `answer` is no awaitable.
     """
     if inspect.isasyncgen(answer):
         raise NotAsyncError(f"handler {handler!r:.80} is an async generator: it must not `yield`")
@@ -140,7 +141,7 @@ def checked_awaitable(handler: object, answer: Any) -> Awaitable[Any]:
 
 
 class NotAsyncError(ConfigurationError):
-    """Raised if the handler returns no awaitable, like a plain function; is not retried."""
+    """Raised if a handler, such as a plain function, returns no awaitable; `run` then ends."""
 
 
 def decoded(decode: Callable[[Record], Any], record: Record) -> Any:
@@ -163,7 +164,7 @@ async def _handle_decoded(
 
 
 class InvalidFailuresError(ConfigurationError):
-    """Raised if a handler of batches returns no `BatchFailures`; is not retried."""
+    """Raised if a handler of batches returns no `BatchFailures`; `run_batches` then ends."""
 
 
 class BatchHandler:

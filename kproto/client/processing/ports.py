@@ -150,7 +150,7 @@ class TransactionalProducer(Protocol):
     async def append(
         self, topic: str, record: ProducerRecord, on_failed: Callable[[KprotoError, bool], object]
     ) -> Awaitable[object]:
-        """Appends a record; the result waits for its ack.
+        """Appends a record; the caller awaits the result to wait for the record's ack.
 
         If the record fails later, calls `on_failed` with the error, and with the result of
         `is_refusal`. Raises EncodeError or ConfigurationError for an invalid record, without effect

@@ -169,8 +169,8 @@ class RunSettings:
     cancel_lost: bool
     stop_on: tuple[int, ...] | None
     transactional_id: str | None = None
-    #: As the default of Kafka's producer (transaction.timeout.ms). A transaction of `run` is far
-    #: shorter: it ends after `commit_interval_ms`, and does not wait for handlers.
+    #: Has the same default as Kafka's producer (transaction.timeout.ms). A transaction of `run` is
+    #: far shorter: it ends after `commit_interval_ms`, and does not wait for handlers.
     transaction_timeout_ms: int = 60_000
 
     @classmethod

@@ -34,8 +34,9 @@ _READY_RECORDS: Final = 256
 #: decoded.
 _BACKPRESSURE_RECORDS: Final = 1_000
 
-#: Backpressure also applies to a partition at this many queued bytes, or at a smaller limit if the
-#: limit of all partitions, divided by their number, is smaller.
+#: Backpressure also applies to a partition with this many queued bytes. If the limit for all
+#: partitions together, divided by the number of partitions, is smaller, backpressure applies at
+#: this smaller number of bytes.
 _BACKPRESSURE_BYTES: Final = 8 << 20
 
 #: The memory of a record besides the bytes of its value: its objects, key and timestamp.
@@ -130,7 +131,7 @@ class Shard(ABC):
         """Moves due records to `incoming`; returns the next monotonic due time, or None.
 
         The records stay in order. If the wall clock was set back, a later record may be due before
-        an earlier record; it waits for the earlier record.
+        an earlier record; the later record waits for the earlier one.
         """
         not_due = self.not_due
         due: list[Record] = []

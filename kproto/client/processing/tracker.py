@@ -25,7 +25,7 @@ __all__ = ["RecordTracker"]
 
 _NEVER: Final = float("inf")
 
-#: The limit of a consumer with the default settings.
+#: The most bytes of queued records in a consumer with the default settings.
 _DEFAULT_MAX_BYTES: Final = DEFAULT_FETCH_OPTIONS.processing_limit
 
 

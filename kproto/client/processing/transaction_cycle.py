@@ -31,9 +31,9 @@ _NEVER: Final = float("inf")
 #: The time between two checks whether a rebalance has ended, in seconds.
 _RECHECK_S: Final = 0.05
 
-#: The part of `transaction_timeout_ms` after which a transaction is aborted that cannot be
-#: committed, because the member is in no generation: the broker would abort it, and fence the
-#: producer.
+#: A transaction cannot be committed while the member is in no generation. After this part of
+#: `transaction_timeout_ms` such a transaction is aborted, because at the timeout the broker would
+#: abort it, and fence the producer.
 _MAX_AGE: Final = 0.5
 
 
@@ -182,8 +182,8 @@ class TransactionCycle:
         """Returns the next step at `now`.
 
         `can_commit` is False while the member is in no generation, so that no coordinator accepts
-        its offsets. In this case the transaction stays open, and accepts records, for a part of its
-        timeout.
+        its offsets. In this case the transaction stays open, and accepts records, until the part
+        `_MAX_AGE` of its timeout is over.
         """
         if self.phase is CyclePhase.FAILED:
             return NextStep(CycleStep.END, now)

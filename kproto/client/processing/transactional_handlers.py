@@ -1,4 +1,4 @@
-"""Wraps handlers that `run` calls with two arguments, if it has a transactional id.
+"""Wraps handlers that `run` calls with two arguments, if `run` has a transactional id.
 
 The second argument is a `HandlerTransaction`.
 """

@@ -54,7 +54,8 @@ __all__ = ["RecordAccumulator", "SendPlan"]
 _OUT_OF_ORDER: Final = code_of("OUT_OF_ORDER_SEQUENCE_NUMBER")
 _TOO_LARGE: Final = code_of("MESSAGE_TOO_LARGE")
 
-#: Error codes after which a batch may be stored; after any other error code it is not.
+#: Error codes after which a batch may be stored; after any other error code the batch is not
+#: stored.
 _MAY_BE_STORED: Final = frozenset(
     map(
         code_of,
@@ -82,7 +83,7 @@ def _may_be_stored(error: KprotoError) -> bool:
 
 
 class SendPlan(NamedTuple):
-    """The next requests: `requests` maps each node to the queues whose next batch it gets.
+    """The next requests: `requests` maps each node to the queues whose next batches are sent to it.
 
     `unknown_leaders` are queues without a known leader. `needs_producer_id` is True if
     InitProducerId must be sent. The next plan is due at `next_at`, and the oldest batch expires at
@@ -131,12 +132,14 @@ class RecordAccumulator:
         self.supports_headers = True  # False for brokers before 0.11, whose message sets have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.active_queues: dict[TopicPartition, PartitionQueue] = {}
-        #: The queues whose next batch may be due: those that have changed since the last plan, and
-        #: those that were due in it. `plan` looks at these, and at those with a timer that is due.
+        #: The queues whose next batch may be due: queues that have changed since the last plan, and
+        #: queues that were due in the last plan. `plan` looks at these queues, and at queues with a
+        #: timer that is due.
         self._candidates: dict[TopicPartition, PartitionQueue] = {}
         self._timers: list[tuple[float, int, PartitionQueue]] = []
         self._timer_numbers = count()
-        #: The deadlines of all incomplete batches in ascending order, and some of complete ones.
+        #: The deadlines of all incomplete batches, in ascending order; deadlines of some batches
+        #: that have completed are also still here.
         self._deadlines: deque[tuple[float, asyncio.Future[KprotoError | None]]] = deque()
         self.incomplete: set[asyncio.Future[KprotoError | None]] = set()
         self.failed_deliveries = failed_deliveries

@@ -19,8 +19,8 @@ from .partitioner import TopicPartitioner
 
 __all__ = ["CHUNK_RECORDS", "ChunkByPartition", "chunk_by_partition", "indexes_by_partition"]
 
-#: The records of a chunk: enough to give each of a thousand partitions a run. To validate and hash
-#: them takes less than `appender.YIELD_AFTER_S`.
+#: The number of records in a chunk. It is large enough to give each of a thousand partitions a run;
+#: the validation and hashing of so many records takes less than `appender.YIELD_AFTER_S`.
 CHUNK_RECORDS: Final = 16_384
 
 _PLAIN: Final = {ProducerRecord}

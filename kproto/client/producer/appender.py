@@ -35,7 +35,8 @@ from .sender import Sender
 
 __all__ = ["RecordAppender"]
 
-#: A shorter list is appended record by record: sorting by partition would take longer.
+#: A list with fewer records than this is appended record by record: sorting the records by
+#: partition would take longer.
 MIN_CHUNKED: Final = 32
 
 T = TypeVar("T")
@@ -419,7 +420,7 @@ class RecordAppender:
         return self._partitioner_of(topic)
 
     async def ensure_metadata(self, topic: str, started_at: float | None = None) -> TopicInfo:
-        """Returns the metadata of a topic; requests it if it is not current.
+        """Returns the metadata of a topic; requests the metadata if it is missing or too old.
 
         Raises the error of a topic that does not exist. Retries after other errors, and raises
         KprotoError once `delivery_timeout_ms` have passed since `started_at`, which is in seconds

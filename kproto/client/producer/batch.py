@@ -56,7 +56,7 @@ class LateReads:
     The producer drops deliveries of a failed batch to free memory: all deliveries before position
     `end` are dropped. `dropped` counts, by topic, the records whose failure no caller has read. If
     a caller reads the failure of a dropped delivery later, the records of the delivery are
-    subtracted.
+    subtracted from `dropped`.
     """
 
     __slots__ = ("dropped", "end")
@@ -142,7 +142,7 @@ class ProducerBatch:
         self.magic = MAGIC_OF_BATCHES
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
-        #: The callbacks of its deliveries; None if none was added.
+        #: The callbacks of the batch's deliveries; None if no callback was added.
         self.done_callbacks: DoneCallbacks | None = None
         self.late_reads: LateReads | None = None  # once deliveries of a failed batch are dropped
         self.waiters: list[tuple[int, Sequence[asyncio.Future[Outcome]]]] = []
@@ -448,7 +448,8 @@ class BatchDelivery(Delivery):
     """The outcome of a batch of `Producer.send_batch`.
 
     `await delivery` returns the `Ack` of the batch's first record; the offsets of the other records
-    follow in order. If records have failed, it raises DeliveryError, which has these records.
+    follow in order. If records have failed, `await delivery` raises DeliveryError, which has these
+    records.
     """
 
     __slots__ = ()

@@ -18,11 +18,13 @@ from .partitioner import TopicPartitioner
 
 __all__ = ["MAX_COLLECTED_BYTES", "ConcurrentSends"]
 
-#: The most bytes of keys and values that are collected: they are not yet part of the buffer. With
-#: this many bytes, each of a thousand partitions gets several records of 100 bytes at once.
+#: The most bytes of keys and values that are collected at a time; `buffer_bytes` does not limit
+#: them. With this many bytes, each of a thousand partitions gets several records of 100 bytes at
+#: once.
 MAX_COLLECTED_BYTES: Final = 2 << 20
 
-#: A larger record is appended at once: collecting it would save only a small part of its time.
+#: A record with more bytes than this is appended at once: collecting such a record would save only
+#: a small part of the time that it takes.
 _MAX_RECORD_BYTES: Final = 4_096
 
 
@@ -59,7 +61,8 @@ class ConcurrentSends:
     def collect(self, key: bytes, value: bytes) -> asyncio.Future[Outcome] | None:
         """Collects a record; returns a future that is done once the record is acked or has failed.
 
-        Returns None, and does not collect the record, if it is large, or if there is no room left.
+        Returns None, and does not collect the record, if the record has more than
+        `_MAX_RECORD_BYTES`, or if the collected records would exceed `MAX_COLLECTED_BYTES`.
         """
         size = len(key) + len(value)
         if size > _MAX_RECORD_BYTES or size > self._room:

@@ -42,7 +42,8 @@ class DoneCallbacks:
     __slots__ = ("_by_position", "_count", "_future", "positions")
 
     def __init__(self, future: asyncio.Future[Any]) -> None:
-        #: The positions whose deliveries have, or had, callbacks that were not removed.
+        #: The positions of the deliveries to which callbacks were added that were not removed, even
+        #: if these callbacks have already run.
         self.positions: set[int] = set()
         self._by_position: dict[int, list[_Callback]] = {}
         self._count = 0

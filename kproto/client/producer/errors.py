@@ -32,7 +32,7 @@ class DeliveryError(KprotoError):
 
     `dropped` has the number of dropped records by topic. The producer keeps failed records until a
     caller awaits their deliveries, or until `flush` or `close` reports them. If the kept records
-    exceed `undelivered_bytes`, the producer drops the oldest.
+    exceed `undelivered_bytes`, the producer drops the oldest records.
     """
 
     def __new__(
@@ -137,7 +137,7 @@ class FatalTransactionError(TransactionError):
     """The producer cannot send records any more: the transactional id needs a new producer.
 
     The new producer aborts a transaction that this producer has left open. Without a new producer
-    the broker aborts it after `transaction_timeout_ms`.
+    the broker aborts this transaction after `transaction_timeout_ms`.
     """
 
 

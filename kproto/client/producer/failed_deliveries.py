@@ -1,7 +1,7 @@
 """`FailedDeliveries`: failed deliveries that no caller has awaited, within a limit of bytes.
 
-Plain data, without I/O. The next `flush` or `close` of the producer takes them and raises their
-failures.
+Plain data, without I/O. The next `flush` or `close` of the producer takes these deliveries, and
+raises their failures.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ CallSoon: TypeAlias = Callable[[Callable[[], None]], object]
 #: (second), and with `wait_for` around it (fourth in Python 3.11), have read the failure.
 SETTLE_ITERATIONS: Final = 5
 
-#: The initial number of batches from which batches whose deliveries were all awaited are released.
-#: It is small, because a batch may be large. After a release it is twice the number of remaining
-#: batches, so that releases are rare.
+#: If more batches than this are kept, the batches whose deliveries callers have all awaited are
+#: released. The number is small, because a batch may be large. After a release, the next release
+#: follows at twice the number of the remaining batches, so that releases are rare.
 _MIN_RELEASE_COUNT: Final = 16
 
 
@@ -106,8 +106,8 @@ class _FailedBatch:
         Drops all deliveries if the batch has at most `excess` bytes, or has the records of a single
         call. Returns the positions of the failed records whose delivery was dropped before a caller
         has awaited it. The caller of `drop` must add their number to `counts`, the number of
-        dropped records by topic. When the failure of such a record is read later, the record is
-        subtracted again.
+        dropped records by topic. When a caller reads the failure of such a record later, the record
+        is subtracted from `counts`.
         """
         content = self.batch.content
         late_reads = self.batch.late_reads
@@ -163,7 +163,7 @@ class FailedDeliveries:
 
     With `call_soon`, a delivery is dropped after `SETTLE_ITERATIONS` iterations of the event loop
     at the earliest, so that tasks and callbacks can read its failure first. If `call_soon` is None,
-    it can be dropped at once.
+    a delivery can be dropped as soon as it has failed.
     """
 
     def __init__(self, limit_bytes: int, call_soon: CallSoon | None = None) -> None:

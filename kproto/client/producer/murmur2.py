@@ -17,15 +17,16 @@ _MASK: Final = 0xFFFFFFFF
 _MULTIPLIER: Final = 0x5BD1E995
 _SEED: Final = 0x9747B28C
 
-#: Longer keys are hashed one by one: each word of a key is a calculation with the whole integer, so
-#: the time for a key grows with the square of its length.
+#: Keys with more bytes than this are hashed one by one: each word of a key needs a calculation with
+#: the whole integer, so the time for a key grows with the square of its length.
 _MAX_LANE_KEY_BYTES: Final = 64
 
-#: Fewer keys of one length are hashed one by one: the constants of the lanes take longer.
+#: If fewer keys than this have the same length, they are hashed one by one: to calculate the
+#: constants of the lanes would take longer.
 _MIN_LANES: Final = 8
 
-#: The number of keys and lengths whose constants are kept: a producer hashes chunks of one size,
-#: and its keys have a few lengths.
+#: The constants of this many pairs of a number of keys and a key length are cached: a producer
+#: hashes chunks of one size, and its keys have only a few lengths.
 _KEPT_CONSTANTS: Final = 64
 
 

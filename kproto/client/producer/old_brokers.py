@@ -56,7 +56,7 @@ def check_transactions(release: str | None, transactional_id: str) -> None:
 
 
 def check_two_phases(*, is_wanted: bool, unstable_versions: bool) -> None:
-    """Raises ConfigurationError if two-phase commit is wanted without unstable versions."""
+    """Raises ConfigurationError if two-phase commit is wanted, but unstable versions are off."""
     if is_wanted and not unstable_versions:
         raise ConfigurationError(
             "two_phase_commit is True, and needs InitProducerId v6, which is unstable: set "

@@ -574,9 +574,9 @@ class Producer:
         If an event of a list or another collection cannot be converted, no record is sent. An
         iterator is read while records are sent, so the events before the invalid event are sent.
 
-        Raises TypeError if `events` is no iterable of events, such as a mapping or a single event.
-        Raises the error of an event that cannot be converted, as `send_event` does, and the errors
-        of `send_many`.
+        Raises TypeError if `events` is no iterable of events, for example if it is a mapping or a
+        single event. Raises the error of an event that cannot be converted, as `send_event` does,
+        and the errors of `send_many`.
         """
         check_many("events", events, one="event", of_one="send_event")
         records = (
@@ -596,12 +596,12 @@ class Producer:
         before that element, and waits for their acks. If the call is cancelled, appended records
         may still be sent.
 
-        Raises TypeError if `values` is no iterable of records, such as a mapping, a str or bytes.
-        Raises the errors of `send`. A DeliveryError has every record that was read from `values`
-        and not acked. An EncodeError names the index of the element. After a record has failed, or
-        the producer was closed, the call reads no further elements. If `values` is a collection
-        such as a list, the DeliveryError also has its unread records. If `values` is an iterator,
-        it still yields its unread records.
+        Raises TypeError if `values` is no iterable of records, for example if it is a mapping, a
+        str or bytes. Raises the errors of `send`. A DeliveryError has every record that was read
+        from `values` and not acked. An EncodeError names the index of the element. After a record
+        has failed, or the producer was closed, the call reads no further elements. If `values` is a
+        collection such as a list, the DeliveryError also has its unread records. If `values` is an
+        iterator, it still yields its unread records.
         """
         check_many("values", values, one="record", of_one="send")
         acks = Acks()

@@ -29,7 +29,8 @@ __all__ = ["ProducerTransactions"]
 
 _S = TransactionState
 
-#: The end of a transaction whose commit or abort was cancelled, because its time was over.
+#: The argument `afterwards` of `shielded`, for a cancelled commit or abort that has not ended in
+#: time.
 _SUCCESSOR_ENDS: Final = (
     "the producer has failed, and a new producer with the transactional id starts once the "
     "transaction has ended"
@@ -252,8 +253,8 @@ class ProducerTransactions:
         failed, or if the producer was closed. If the call is cancelled before EndTxn is sent, the
         transaction is aborted. If it is cancelled later, it waits for the end of the transaction,
         within `cancelled_close_ms` and `error_flush_ms`. The commit of a prepared transaction sends
-        EndTxn without a wait, so a cancellation cannot abort the transaction after its database has
-        committed.
+        EndTxn without a wait, so a cancellation cannot abort the transaction after the database has
+        committed its own transaction.
         """
         self._raise_if_closed(transaction)
         manager = self._manager

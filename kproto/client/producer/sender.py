@@ -52,7 +52,8 @@ __all__ = ["Sender"]
 
 _NEVER: Final = float("inf")
 
-#: Sends the batches of a request to a node, and removes those that have a result.
+#: Sends the batches of a request to a node, and removes from the mapping the batches that have a
+#: result.
 _Send: TypeAlias = Callable[[int, dict[TopicPartition, ProducerBatch]], Coroutine[Any, Any, None]]
 
 
@@ -380,7 +381,7 @@ class Sender:
     ) -> ProduceRequestTemplate:
         """Returns the encoded bytes around the batch in a request with a single batch.
 
-        Reuses them while topic id and version are the same.
+        Reuses these bytes while the topic id and the version stay the same.
         """
         tp = batch.topic, batch.partition
         info = self._view.cluster.topics.get(batch.topic)
@@ -491,7 +492,7 @@ class Sender:
     ) -> None:
         """Completes batches that were sent with acks=0, if the socket has taken their bytes.
 
-        Otherwise starts a task that waits until the socket has taken them.
+        If not, starts a task that waits until the socket has taken the bytes.
         """
         if connection.has_unsent_bytes:
             self._spawn_send(node, batches, partial(self._until_sent, connection))
@@ -568,7 +569,7 @@ class Sender:
         """Handles the end of a Produce request.
 
         `batches` are the batches for which `_handle_response` has no result. If `fault` is not
-        None, they fail with `fault`.
+        None, these batches fail with `fault`.
         """
         self._in_flight[node] -= 1
         if fault is not None:

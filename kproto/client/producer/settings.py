@@ -62,11 +62,12 @@ class ProducerSettings:
     #: While more bytes of records than this wait for their acks, further calls wait
     #: (buffer.memory).
     buffer_bytes: int = 33_554_432
-    #: The bytes of failed records of `enqueue` and `send_batch` whose deliveries no caller has
-    #: awaited, until `flush` or `close` raises them. Beyond it the oldest are dropped: a warning
-    #: and `DeliveryError.dropped` report how many. None means `buffer_bytes`, and both limits count
-    #: encoded bytes: if all buffered records fail, none is dropped. 0 keeps no failed record.
-    #: Besides its encoded bytes, a failed record of `enqueue` needs about 100 bytes of memory.
+    #: The most bytes of failed records that the producer keeps until `flush` or `close` raises
+    #: their failures: records of `enqueue` and `send_batch` whose deliveries no caller has awaited.
+    #: Beyond this limit the oldest records are dropped: a warning and `DeliveryError.dropped`
+    #: report how many. None means the value of `buffer_bytes`; both limits count encoded bytes, so
+    #: if all buffered records fail, none is dropped. 0 keeps no failed record. Besides its encoded
+    #: bytes, a failed record of `enqueue` needs about 100 bytes of memory.
     undelivered_bytes: int | None = None
     #: How long a batch that is not full waits for more records (linger.ms).
     linger_ms: int = 0
@@ -84,22 +85,23 @@ class ProducerSettings:
     #: if the broker refuses them or the connection is lost, and acks have offset -1.
     acks: RequiredAcks = "all"
     #: Chooses the partition of a record that names none (partitioner). A name is one of
-    #: librdkafka's: `murmur2_random` (the default of Java's client), `consistent_random`
-    #: (the default of librdkafka), `fnv1a_random`; the same without `_random`, which hash a missing
-    #: key as an empty one; `random`. A function gets the topic, the key, all partitions and those
-    #: with a leader, and returns a partition; its errors are raised as EncodeError. It is called in
-    #: the event loop's thread for each record.
+    #: librdkafka's names: `murmur2_random` (the default of Java's client), `consistent_random` (the
+    #: default of librdkafka) and `fnv1a_random`; `murmur2`, `consistent` and `fnv1a`, which hash a
+    #: missing key as an empty key; and `random`. A function gets the topic, the key, all partitions
+    #: and those with a leader, and returns a partition; its errors are raised as EncodeError. It is
+    #: called in the event loop's thread for each record.
     partitioner: PartitionerName | Partitioner = "murmur2_random"
-    #: Let brokers create missing topics, if they set auto.create.topics.enable. A wrong name would
-    #: become a topic: therefore False, unlike Java's producer, which has no such setting.
+    #: Let brokers with auto.create.topics.enable create missing topics. A misspelt name would
+    #: become a topic: therefore the default is False. Java's producer has no such setting: it
+    #: always lets brokers create topics.
     allow_auto_create_topics: bool = False
     #: The name under which the producer has transactions (transactional.id, KIP-98). Each running
-    #: producer needs its own, which stays the same after a restart: a new producer with the id
-    #: fences the earlier one, and aborts its open transaction.
+    #: producer needs an id of its own, which must stay the same after a restart: a new producer
+    #: with the id fences the earlier one, and aborts its open transaction.
     transactional_id: str | None = None
-    #: The longest time from the begin of a transaction to its end (transaction.timeout.ms), after
-    #: which the broker aborts it. The brokers limit it (transaction.max.timeout.ms): to 15 minutes
-    #: by default.
+    #: The longest time from the begin of a transaction to its end (transaction.timeout.ms): after
+    #: this time the broker aborts the transaction. Brokers limit this setting to
+    #: transaction.max.timeout.ms, 15 minutes by default.
     transaction_timeout_ms: int = 60_000
     #: True if transactions may be prepared (transaction.two.phase.commit.enable, KIP-939): they
     #: then never time out, and a new producer with the id does not abort the open transaction of

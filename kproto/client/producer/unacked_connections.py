@@ -29,7 +29,7 @@ class UnackedConnections:
         self._sent_on: set[tuple[int, _Connection]] = set()
 
     def on_sent(self, node: int, connection: _Connection) -> None:
-        """Adds a connection to `node`, so that `take_lost` returns `node` after its loss.
+        """Adds a connection to `node`: once the connection is lost, `take_lost` returns `node`.
 
         Earlier connections to the node are kept, too.
         """

@@ -103,9 +103,9 @@ def _claims(
 
 
 def _previous_owners(claimed: Mapping[str, MemberData]) -> dict[TopicPartition, str]:
-    """Returns the latest owner of each partition among the members of older generations.
+    """Returns the member that owned each partition last before the newest generation.
 
-    Members of the newest generation do not count.
+    Claims of members with the newest generation do not count.
     """
     generations = {
         member_id: NO_GENERATION if its.generation is None else its.generation

@@ -77,7 +77,7 @@ class _BalancedAssignment:
         self._next = 0  # index in `_below_minimum` of the next member
 
     def keep_owned(self, member_id: str, tps: Sequence[TopicPartition]) -> None:
-        """Assigns a member the first of the partitions `tps` that it owns, up to its share."""
+        """Assigns a member the first of its owned partitions `tps`, up to its share."""
         least = self._minimum
         if len(tps) < least:
             self._below_minimum.append(member_id)
@@ -120,7 +120,8 @@ class _BalancedAssignment:
     def assign_round_robin(self, partitions: Sequence[TopicPartition]) -> None:
         """Assigns each partition to the next member that has fewer than `_minimum` partitions.
 
-        Once all members have `_minimum`, assigns the remaining partitions, at most one per member.
+        Once all members have `_minimum` partitions, assigns the remaining partitions, at most one
+        more to each member.
         """
         at = 0
         for number, tp in enumerate(partitions):

@@ -198,7 +198,8 @@ class StickyBalancer:
     def _is_balanced(self) -> bool:
         """Returns True if no move of a partition improves the balance.
 
-        A move improves it if the new owner has at least two partitions fewer than the old owner.
+        A move improves the balance if the new owner has at least two partitions fewer than the old
+        owner.
         """
         if not self._order or self._order[0][0] >= self._order[-1][0] - 1:
             return True

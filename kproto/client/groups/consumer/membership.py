@@ -60,7 +60,8 @@ __all__ = ["ConsumerMembership"]
 
 _NEVER: Final = float("inf")
 
-#: The error if the protocol is disabled in the cluster: another check of the group is needless.
+#: The error if the consumer protocol is disabled in the cluster. After this error, the classic
+#: member that replaces this member need not check the protocol of the group.
 _DISABLED: Final = "UNSUPPORTED_VERSION"
 
 
@@ -571,8 +572,8 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         The other member may be running, or may have failed without leaving. If the wait lasts
         longer than the session timeout plus a heartbeat interval, this member fails with `error`.
 
-        This member may hold the instance id itself, from before it lost its epoch. In that case a
-        heartbeat first releases the instance id.
+        This member may itself still hold the instance id, from the time before it lost its epoch.
+        In that case a heartbeat first releases the instance id.
         """
         if self._may_have_instance and self.member_id:
             self._may_have_instance = False

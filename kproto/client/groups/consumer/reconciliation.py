@@ -108,7 +108,8 @@ class AssignmentReconciliation:
         self.owned: dict[TopicPartition, Uuid] = {}
         self.assigned: TopicIdPartitions = frozenset()
         self._owned_ids: TopicIdPartitions | None = frozenset()  # None after a change of `owned`
-        #: The subscription for which the owned partitions are the assigned partitions.
+        #: The `is_subscribed` for which `difference` has found NO_DIFFERENCE; None if the owned or
+        #: assigned partitions have changed since.
         self._reconciled_for: Callable[[str], bool] | None = None
         self._adding: dict[TopicPartition, Uuid] = {}
         self._name_of = name_of

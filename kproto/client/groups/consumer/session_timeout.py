@@ -28,8 +28,9 @@ _GROUP: Final = 32
 #: The group config. Brokers return it for every group; the default is the broker's own config.
 _SESSION: Final = "consumer.session.timeout.ms"
 
-#: The default session timeout of brokers in ms, and the default of its lower limit. It is
-#: `_HEARTBEATS_IN_SESSION` times the default heartbeat interval, 5 s.
+#: The default of group.consumer.session.timeout.ms, and of its lower limit
+#: group.consumer.min.session.timeout.ms. It is `_HEARTBEATS_IN_SESSION` times the default heartbeat
+#: interval, 5 s.
 DEFAULT_SESSION_MS: Final = 45_000
 _HEARTBEATS_IN_SESSION: Final = 9
 

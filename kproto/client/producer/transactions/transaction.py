@@ -178,9 +178,9 @@ class Transaction:
 
         `offsets` is a group consumer, or a mapping from partitions to the offset of the next record
         to be read, for the group `group_id`. For a consumer, commits the offsets after the last
-        records that it has returned; the coordinator checks that its member still owns the
-        partitions. From this call on the consumer commits nothing by itself. After an abort, its
-        `seek_to_committed` moves its positions back.
+        records that it has returned; the coordinator checks that the member of the consumer still
+        owns the partitions. From this call on the consumer commits nothing by itself. After an
+        abort, call `seek_to_committed` of the consumer to move its positions back.
 
         Raises TransactionAbortedError if the offsets are not committed, for example because the
         group has reassigned the partitions. Raises FatalTransactionError if the producer cannot

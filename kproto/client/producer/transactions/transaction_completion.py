@@ -1,13 +1,14 @@
 """`TransactionCompletion`: decides when a producer may begin to write after its last transaction.
 
 After EndTxn the coordinator writes the markers of the transaction. Until all markers are written,
-it adds no partition to the next transaction, and returns CONCURRENT_TRANSACTIONS. In version 1 the
-producer gets this error, and retries after `completion_backoff_s`. In version 2 (KIP-890) the
-leader of the partition gets it, and retries after `add.partitions.to.txn.retry.backoff.ms`, 20 ms,
-though the markers of most transactions take only 1 or 2 ms. So before its first write the producer
-requests the state of the transaction by DescribeTransactions, which changes nothing, and needs no
-right that the producer lacks. If the request fails or the markers take longer, the producer writes,
-and the leader waits. Sans-IO: times are in seconds of the client's clock.
+it adds no partition to the next transaction, and returns CONCURRENT_TRANSACTIONS. In transaction
+version 1 the producer gets this error, and retries after `completion_backoff_s`. In transaction
+version 2 (KIP-890) the leader of the partition gets this error, and retries after
+`add.partitions.to.txn.retry.backoff.ms`, 20 ms, though the markers of most transactions take only 1
+or 2 ms. So before its first write the producer requests the state of the transaction by
+DescribeTransactions, which changes nothing, and needs no right that the producer lacks. If the
+request fails or the markers take longer, the producer writes, and the leader waits. Sans-IO: times
+are in seconds of the client's clock.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ IN_COMPLETION: Final = frozenset({"PrepareCommit", "PrepareAbort"})
 #: markers.
 _IMMEDIATE: Final = 4
 
-#: The first backoff in seconds; it doubles up to `_MAX_BACKOFF_S`, that of the Java client.
+#: The first backoff in seconds; it doubles up to `_MAX_BACKOFF_S`, the backoff of the Java client.
 _BACKOFF_S: Final = 0.001
 _MAX_BACKOFF_S: Final = 0.02
 
-#: The time in seconds after EndTxn in which the state is requested: the backoff of the leader.
+#: The producer requests the state for this many seconds after EndTxn: as long as the backoff of the
+#: leader.
 _WINDOW_S: Final = 0.02
 
 
@@ -42,7 +44,7 @@ def concurrent_backoff_s(attempt: int) -> float:
 
 
 def completion_backoff_s(attempt: int) -> float:
-    """Returns the backoff in seconds before DescribeTransactions; 0 for the first attempts."""
+    """Returns the backoff in seconds before a request that waits for the markers; 0 at first."""
     return concurrent_backoff_s(attempt + 1 - _IMMEDIATE) if attempt >= _IMMEDIATE else 0.0
 
 

@@ -123,7 +123,7 @@ class TransactionDriver:
         self._changed.set()
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Waits until `condition()` is True; it is called after each `wake`, and after `close`.
+        """Waits until `condition()` is True; calls it after each `wake`, and after `close`.
 
         Raises KprotoError if the driver is closed first.
         """
@@ -257,7 +257,7 @@ class TransactionDriver:
         return await view.connection_to(await view.transaction_coordinator(transactional_id))
 
     def _open_connection(self, request: TransactionRequest) -> BrokerConnection | None:
-        """Returns the connection to the coordinator, None if it is unknown or not open."""
+        """Returns the open connection to the coordinator; None if there is none."""
         if isinstance(request, CommitOffsets):
             return self._view.open_group_coordinator(request.commit.group_id)
         return self._view.open_transaction_coordinator(self._manager.transactional_id)

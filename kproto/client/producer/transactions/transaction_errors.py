@@ -97,8 +97,9 @@ ERROR_ACTIONS: Final = (
 
 _TABLE: Final = {(api, row.error): row.action for row in ERROR_ACTIONS for api in row.apis}
 
-#: The action for an error that no retry solves and the table lacks. A request that ends a
-#: transaction, or begins the use of a producer id, cannot be aborted.
+#: The action, by API, for an error that no retry solves and that has no row in the table. Such an
+#: error of FindCoordinator, InitProducerId or EndTxn is fatal; after such an error of any other
+#: request the transaction can be aborted.
 _OTHERS: Final = {
     **dict.fromkeys((_FIND, _INIT, _END), _A.FATAL),
     **dict.fromkeys((_ADD, _ADD_OFFSETS, _COMMIT, _PRODUCE), _A.ABORTABLE),

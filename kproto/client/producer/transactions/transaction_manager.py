@@ -510,7 +510,8 @@ class TransactionManager:
         """Returns True if the coordinator has refused to abort, because it has no transaction.
 
         This happens only with transaction version 1, if no response has confirmed an
-        AddPartitionsToTxn: the coordinator may have received none, so that no transaction began.
+        AddPartitionsToTxn: the coordinator may have received no AddPartitionsToTxn, so that no
+        transaction began there.
         """
         is_refused = _name_of(error) == "INVALID_TXN_STATE" and not self._is_commit_in_doubt
         return is_refused and not (request.is_commit or self._is_confirmed or self.bumps_at_end)
