@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -32,7 +33,7 @@ from ..wire.writing import (
     write_compact_array_length,
     write_tags,
 )
-from .base import KeyedList, Response, Struct
+from .base import KeyedList, Response, Struct, use_reader
 
 __all__ = [
     "ApiVersion",
@@ -500,3 +501,7 @@ def _write_api_versions_response_tags(
         append(_BOOL.pack(BOOLS[message.zk_migration_ready]))
         tagged.append(RawTaggedField(3, b"".join(pieces)))
     write_tags(out, tagged, message._unknown_tags, (0, 1, 2, 3))
+
+
+if __compiled__:
+    use_reader(ApiVersionsResponse)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from operator import attrgetter, index, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, SupportsIndex, TypeVar
 
@@ -31,6 +32,7 @@ __all__ = [
     "Struct",
     "number_list",
     "string_list",
+    "use_reader",
 ]
 
 T = TypeVar("T")
@@ -384,6 +386,16 @@ class Request(Message, Generic[R]):
     API_KEY: ClassVar[int]  # pyright: ignore[reportIncompatibleVariableOverride]
     #: The listeners that accept the request: `broker`, `controller` or `zkBroker`.
     LISTENERS: ClassVar[tuple[str, ...]]
+
+
+def use_reader(cls: type[Message]) -> None:
+    """Replaces `_read_fields` of a message by the function for compiled code, which reads the same.
+
+    The module of that function imports the class, so the class's own module calls this at its end.
+    """
+    package, _, name = cls.__module__.rpartition(".")
+    read_fields = import_module(f"{package}.readers.{name}").read_fields
+    cls._read_fields = classmethod(read_fields)  # type: ignore[assignment, method-assign]
 
 
 def _has_fields(made: type[Struct]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import TYPE_CHECKING, Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     ARRAY_STRUCTS,
@@ -40,7 +41,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import DEFAULT, Request, Struct
+from .base import DEFAULT, Request, Struct, use_reader
 
 if TYPE_CHECKING:
     from .fetch_response import FetchResponse
@@ -1152,3 +1153,7 @@ def _is_default_replica_state(entry: ReplicaState) -> bool:
         and index(entry.replica_epoch) == -1
         and not entry._unknown_tags
     )
+
+
+if __compiled__:
+    use_reader(FetchRequest)

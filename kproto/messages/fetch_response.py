@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -38,7 +39,7 @@ from ..wire.writing import (
     write_compact_bytes,
     write_tags,
 )
-from .base import DEFAULT, KeyedList, Response, Struct
+from .base import DEFAULT, KeyedList, Response, Struct, use_reader
 
 __all__ = [
     "AbortedTransaction",
@@ -1215,3 +1216,7 @@ def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
 
 def _is_default_snapshot_id(entry: SnapshotId) -> bool:
     return index(entry.end_offset) == -1 and index(entry.epoch) == -1 and not entry._unknown_tags
+
+
+if __compiled__:
+    use_reader(FetchResponse)

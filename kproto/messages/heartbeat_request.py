@@ -11,10 +11,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_nullable_string, read_compact_string, read_unknown_tags
 from ..wire.writing import UVARINT, Append, compact_string_length, write_string, write_tags
-from .base import Request
+from .base import Request, use_reader
 
 if TYPE_CHECKING:
     from .heartbeat_response import HeartbeatResponse
@@ -194,3 +195,7 @@ class HeartbeatRequest(Request["HeartbeatResponse"]):
                 raise WireFault
             if self._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(HeartbeatRequest)

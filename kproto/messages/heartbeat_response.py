@@ -11,10 +11,11 @@ from __future__ import annotations
 import struct
 from typing import Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import read_unknown_tags
 from ..wire.writing import Append, write_tags
-from .base import Response
+from .base import Response, use_reader
 
 __all__ = [
     "HeartbeatResponse",
@@ -92,3 +93,7 @@ class HeartbeatResponse(Response):
             append(_INT16.pack(self.error_code))
             if self._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(HeartbeatResponse)

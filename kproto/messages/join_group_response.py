@@ -12,6 +12,7 @@ import struct
 from collections.abc import Collection, Iterable
 from typing import Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -33,7 +34,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import Response, Struct
+from .base import Response, Struct, use_reader
 
 __all__ = [
     "JoinGroupResponse",
@@ -651,3 +652,7 @@ def _write_join_group_response_member(
             write_bytes(append, entry.metadata)
             if entry._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(JoinGroupResponse)

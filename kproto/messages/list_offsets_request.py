@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import TYPE_CHECKING, Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -21,7 +22,7 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import UVARINT, Append, compact_string_length, elements, uvarint, write_tags
-from .base import Request, Struct
+from .base import Request, Struct, use_reader
 
 if TYPE_CHECKING:
     from .list_offsets_response import ListOffsetsResponse
@@ -419,3 +420,7 @@ def _write_list_offsets_topic(
             _write_list_offsets_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(ListOffsetsRequest)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     ARRAY_STRUCTS,
@@ -33,7 +34,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import DEFAULT, Response, Struct
+from .base import DEFAULT, Response, Struct, use_reader
 
 __all__ = [
     "ListOffsetsPartitionResponse",
@@ -466,3 +467,7 @@ def _write_list_offsets_topic_response(
             _write_list_offsets_partition_response(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(ListOffsetsResponse)

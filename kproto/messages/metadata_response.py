@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import Any, Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     ARRAY_STRUCTS,
@@ -40,7 +41,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import PACKED, KeyedList, Response, Struct, number_list
+from .base import PACKED, KeyedList, Response, Struct, number_list, use_reader
 
 __all__ = [
     "MetadataResponse",
@@ -1386,3 +1387,7 @@ def _write_metadata_response_topic(
                 raise WireFault
             if entry._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(MetadataResponse)

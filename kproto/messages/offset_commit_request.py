@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import TYPE_CHECKING, Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -32,7 +33,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import Request, Struct
+from .base import Request, Struct, use_reader
 
 if TYPE_CHECKING:
     from .offset_commit_response import OffsetCommitResponse
@@ -742,3 +743,7 @@ def _write_offset_commit_request_topic(
             _write_offset_commit_request_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(OffsetCommitRequest)

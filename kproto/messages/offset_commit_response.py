@@ -12,6 +12,7 @@ import struct
 from collections.abc import Collection, Iterable
 from typing import Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -29,7 +30,7 @@ from ..wire.writing import (
     uvarint,
     write_tags,
 )
-from .base import Response, Struct
+from .base import Response, Struct, use_reader
 
 __all__ = [
     "OffsetCommitResponse",
@@ -345,3 +346,7 @@ def _write_offset_commit_response_topic(
             _write_offset_commit_response_partition(append, entry.partitions, version)
             if entry._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(OffsetCommitResponse)

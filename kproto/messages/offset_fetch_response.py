@@ -12,6 +12,7 @@ import struct
 from collections.abc import Collection, Iterable
 from typing import Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -31,7 +32,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import Response, Struct
+from .base import Response, Struct, use_reader
 
 __all__ = [
     "OffsetFetchResponse",
@@ -746,3 +747,7 @@ def _write_offset_fetch_response_group(
             write_tags(append, (), entry._unknown_tags)
         else:
             append(b"\0")
+
+
+if __compiled__:
+    use_reader(OffsetFetchResponse)

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -34,7 +35,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import KeyedList, Request, Struct
+from .base import KeyedList, Request, Struct, use_reader
 
 if TYPE_CHECKING:
     from .produce_response import ProduceResponse
@@ -416,3 +417,7 @@ def _write_topic_produce_data(
             _write_partition_produce_data(append, entry.partition_data, version)
             if entry._unknown_tags:
                 raise WireFault
+
+
+if __compiled__:
+    use_reader(ProduceRequest)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import Self
 
+from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import (
     read_array_length,
@@ -35,7 +36,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import DEFAULT, KeyedList, Response, Struct
+from .base import DEFAULT, KeyedList, Response, Struct, use_reader
 
 __all__ = [
     "BatchIndexAndErrorMessage",
@@ -937,3 +938,7 @@ def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
     return (
         index(entry.leader_id) == -1 and index(entry.leader_epoch) == -1 and not entry._unknown_tags
     )
+
+
+if __compiled__:
+    use_reader(ProduceResponse)

@@ -8,8 +8,9 @@ end of the message, detects such a position.
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from .compiled import __compiled__
 from .faults import WireFault
 from .limits import (
     MAX_ARRAY_ELEMENTS,
@@ -18,8 +19,12 @@ from .limits import (
     MAX_TAG,
     MAX_TAGGED_FIELDS,
 )
+from .number_reading import read_int16, read_int32
 from .tags import RawTaggedField
 from .uuid import Uuid
+
+if TYPE_CHECKING:
+    from .native import i64
 
 __all__ = [
     "ARRAY_STRUCTS",
@@ -70,15 +75,15 @@ class _ArrayStructs(dict[str, list[struct.Struct]]):
 ARRAY_STRUCTS: Final = _ArrayStructs()
 
 
-def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
+def read_uvarint(data: bytes, pos: i64) -> tuple[i64, i64]:
     """Reads an unsigned varint of up to 5 bytes; drops bits above the 32nd.
 
     Accepts unnecessarily long varints, as Kafka does.
     """
-    byte = data[pos]
+    byte: i64 = data[pos]
     if byte < 128:
         return byte, pos + 1
-    value = byte & 127
+    value: i64 = byte & 127
     for index, shift in ((1, 7), (2, 14), (3, 21)):
         byte = data[pos + index]
         if byte < 128:
@@ -90,9 +95,12 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
     return (value | byte << 28) & 0xFFFFFFFF, pos + 5
 
 
-def read_string(data: bytes, pos: int) -> tuple[str, int]:
+def read_string(data: bytes, pos: i64) -> tuple[str, i64]:
     """Reads a string with an int16 length."""
-    (size,) = _INT16.unpack_from(data, pos)
+    if __compiled__:
+        size = read_int16(data, pos)
+    else:
+        (size,) = _INT16.unpack_from(data, pos)
     if size < 0:
         raise WireFault
     pos += 2
@@ -100,9 +108,12 @@ def read_string(data: bytes, pos: int) -> tuple[str, int]:
     return data[pos:end].decode(), end
 
 
-def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
+def read_nullable_string(data: bytes, pos: i64) -> tuple[str | None, i64]:
     """Reads a string with an int16 length; -1 means null."""
-    (size,) = _INT16.unpack_from(data, pos)
+    if __compiled__:
+        size = read_int16(data, pos)
+    else:
+        (size,) = _INT16.unpack_from(data, pos)
     pos += 2
     if size < 0:
         if size != -1:
@@ -112,9 +123,9 @@ def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
     return data[pos:end].decode(), end
 
 
-def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
+def read_compact_string(data: bytes, pos: i64) -> tuple[str, i64]:
     """Reads a string with a compact length: an unsigned varint of the length plus one."""
-    size = data[pos]
+    size: i64 = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
         if size > MAX_STRING_BYTES + 1:
@@ -127,9 +138,9 @@ def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
     return data[pos:end].decode(), end
 
 
-def read_compact_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
+def read_compact_nullable_string(data: bytes, pos: i64) -> tuple[str | None, i64]:
     """Reads a string with a compact length; the varint 0 means null."""
-    size = data[pos]
+    size: i64 = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
         if size > MAX_STRING_BYTES + 1:
@@ -142,9 +153,12 @@ def read_compact_nullable_string(data: bytes, pos: int) -> tuple[str | None, int
     return data[pos:end].decode(), end
 
 
-def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
+def read_bytes(data: bytes, pos: i64) -> tuple[bytes, i64]:
     """Reads bytes with an int32 length."""
-    (size,) = _INT32.unpack_from(data, pos)
+    if __compiled__:
+        size = read_int32(data, pos)
+    else:
+        (size,) = _INT32.unpack_from(data, pos)
     if size < 0:
         raise WireFault
     pos += 4
@@ -152,9 +166,12 @@ def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
     return data[pos:end], end
 
 
-def read_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
+def read_nullable_bytes(data: bytes, pos: i64) -> tuple[bytes | None, i64]:
     """Reads bytes with an int32 length; -1 means null."""
-    (size,) = _INT32.unpack_from(data, pos)
+    if __compiled__:
+        size = read_int32(data, pos)
+    else:
+        (size,) = _INT32.unpack_from(data, pos)
     pos += 4
     if size < 0:
         if size != -1:
@@ -164,7 +181,7 @@ def read_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
     return data[pos:end], end
 
 
-def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
+def read_compact_bytes(data: bytes, pos: i64) -> tuple[bytes, i64]:
     """Reads bytes with a compact length: an unsigned varint of the length plus one."""
     size, pos = read_uvarint(data, pos)
     if not size:
@@ -173,9 +190,9 @@ def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
     return data[pos:end], end
 
 
-def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
+def read_compact_nullable_bytes(data: bytes, pos: i64) -> tuple[bytes | None, i64]:
     """Reads bytes with a compact length; the varint 0 means null."""
-    size = data[pos]
+    size: i64 = data[pos]
     if size < 128:
         pos += 1
     elif data[pos + 1] < 128:  # a varint of two bytes, the usual size
@@ -189,32 +206,38 @@ def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, in
     return data[pos:end], end
 
 
-def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
+def read_array_length(data: bytes, pos: i64) -> tuple[i64, i64]:
     """Reads an int32 count of elements.
 
     Raises WireFault if the count is negative, or exceeds the number of bytes left or
     MAX_ARRAY_ELEMENTS. The other functions for counts check both bounds too, so that hostile counts
     allocate no memory.
     """
-    (count,) = _INT32.unpack_from(data, pos)
+    if __compiled__:
+        count = read_int32(data, pos)
+    else:
+        (count,) = _INT32.unpack_from(data, pos)
     pos += 4
     if count < 0 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
         raise WireFault
     return count, pos
 
 
-def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
+def read_nullable_array_length(data: bytes, pos: i64) -> tuple[i64, i64]:
     """Reads an int32 count of elements; returns -1 for null."""
-    (count,) = _INT32.unpack_from(data, pos)
+    if __compiled__:
+        count = read_int32(data, pos)
+    else:
+        (count,) = _INT32.unpack_from(data, pos)
     pos += 4
     if count < -1 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
         raise WireFault
     return count, pos
 
 
-def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
+def read_compact_array_length(data: bytes, pos: i64) -> tuple[i64, i64]:
     """Reads a count of elements that is encoded as count plus one, an unsigned varint."""
-    count = data[pos]
+    count: i64 = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
     else:
@@ -224,12 +247,12 @@ def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
     return count - 1, pos
 
 
-def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
+def read_compact_nullable_array_length(data: bytes, pos: i64) -> tuple[i64, i64]:
     """Reads a count of elements that is encoded as count plus one, an unsigned varint.
 
     Returns -1 for null, which is encoded as 0.
     """
-    count = data[pos]
+    count: i64 = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
     else:
@@ -239,7 +262,7 @@ def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]
     return count - 1, pos
 
 
-def read_struct_mark(data: bytes, pos: int) -> tuple[bool, int]:
+def read_struct_mark(data: bytes, pos: i64) -> tuple[bool, i64]:
     """Reads the marker of a nullable struct in a tagged field; returns False if the struct is null.
 
     The marker is a varint. The struct is null if the varint, as an int32, is below 1. Outside
@@ -249,7 +272,7 @@ def read_struct_mark(data: bytes, pos: int) -> tuple[bool, int]:
     return 0 < mark <= MAX_LENGTH, pos
 
 
-def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[Any], int]:
+def read_numbers(data: bytes, pos: i64, count: i64, letter: str) -> tuple[list[Any], i64]:
     """Reads `count` values of the `struct` format character `letter`: int, float or bool."""
     if count < SHARED_COUNTS:
         shape = ARRAY_STRUCTS[letter][count]
@@ -258,7 +281,7 @@ def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[A
     return list(shape.unpack_from(data, pos)), pos + shape.size
 
 
-def read_uuids(data: bytes, pos: int, count: int) -> tuple[list[Uuid], int]:
+def read_uuids(data: bytes, pos: i64, count: i64) -> tuple[list[Uuid], i64]:
     """Reads `count` uuids of 16 bytes."""
     end = pos + 16 * count
     if end > len(data):
@@ -266,7 +289,7 @@ def read_uuids(data: bytes, pos: int, count: int) -> tuple[list[Uuid], int]:
     return [Uuid(data[at : at + 16]) for at in range(pos, end, 16)], end
 
 
-def read_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
+def read_strings(data: bytes, pos: i64, count: i64) -> tuple[list[str], i64]:
     """Reads `count` strings with int16 lengths."""
     values = []
     for _ in range(count):
@@ -275,7 +298,7 @@ def read_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
     return values, pos
 
 
-def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
+def read_compact_strings(data: bytes, pos: i64, count: i64) -> tuple[list[str], i64]:
     """Reads `count` compact strings."""
     values = []
     for _ in range(count):
@@ -284,7 +307,7 @@ def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[list[str], 
     return values, pos
 
 
-def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
+def read_tags(data: bytes, pos: i64) -> tuple[list[tuple[int, int, int]], i64]:
     """Reads the tagged fields of a struct; returns (tag, start, end) of each value.
 
     Raises WireFault if the tags do not ascend or are too many, if a tag is above MAX_TAG, or if a
@@ -309,7 +332,7 @@ def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
     return tags, pos
 
 
-def read_unknown_tags(data: bytes, pos: int) -> tuple[list[RawTaggedField] | None, int]:
+def read_unknown_tags(data: bytes, pos: i64) -> tuple[list[RawTaggedField] | None, i64]:
     """Reads the tagged fields of a struct in whose definition no field is tagged.
 
     Returns the fields, or None if there are none, and the position after them. Raises the errors of

@@ -32,7 +32,15 @@ from .readers import READERS, ReadCodeEmitter, fixed_size_elements, uniform_elem
 from .wrapping import WIDTH
 from .writers import WRITERS, NonNullWriteEmitter, WriteCodeEmitter
 
-__all__ = ["default_functions", "read_method", "struct_functions", "tags_functions", "write_method"]
+__all__ = [
+    "default_functions",
+    "read_function",
+    "read_functions",
+    "read_method",
+    "struct_functions",
+    "tags_functions",
+    "write_method",
+]
 
 #: The lines of a function.
 Lines: TypeAlias = list[str]
@@ -47,6 +55,26 @@ def read_method(plan: StructPlan, imports: Imports) -> Lines:
     ]
     parameters = "cls, data: bytes, pos: int, version: int"
     return ["@classmethod", *function("_read_fields", parameters, "tuple[Self, int]", body)]
+
+
+def read_function(plan: StructPlan, imports: Imports) -> Lines:
+    """Returns the lines of the function `read_fields` of a message in NATIVE style.
+
+    It reads as `_read_fields` does; the first argument is the class of the message.
+    """
+    name = plan.class_name
+    body = [
+        "message = cls.__new__(cls)",
+        *_layouts(plan, lambda: READERS[plan.style](plan, "message", imports)),
+        "return message, pos",
+    ]
+    parameters = f"cls: type[{name}], data: bytes, pos: i64, version: i64"
+    return function("read_fields", parameters, f"tuple[{name}, i64]", body)
+
+
+def read_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
+    """Returns the functions of `struct_functions` that read."""
+    return [_read_structs(plan, imports), *tags_functions(plan, imports)[:1]]
 
 
 def write_method(plan: StructPlan, imports: Imports) -> Lines:
@@ -74,6 +102,8 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
         return [For("_ in range(count)", (f"entry = new({name})", *code, "entries.append(entry)"))]
 
     def together(run: FieldRun, forms: tuple[Form, ...], code: Code) -> Code:
+        if plan.style is not Style.STRAIGHT:
+            return code
         if plan.of_array and run.is_fixed_size(forms):
             return fixed_size_elements(plan, imports, run, forms, code)
         if plan.of_array and run.is_uniform(forms):
@@ -81,14 +111,21 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
         return code
 
     kind = f"{name}Collection" if plan.keys else f"list[{name}]"
+    number = _number_type(plan)
+    is_native = plan.style is Style.NATIVE  # mypyc appends to a list, not to a subclass, inline
     body = [
-        f"entries = {kind}()" if plan.keys else f"entries: {kind} = []",
+        f"entries = {kind}()" if plan.keys and not is_native else f"entries: list[{name}] = []",
         f"new = {name}.__new__",
         *_layouts(plan, lambda: READERS[plan.style](plan, "entry", imports), loop, together),
-        "return entries, pos",
+        f"return {kind}(entries), pos" if plan.keys and is_native else "return entries, pos",
     ]
-    parameters = "data: bytes, pos: int, count: int, version: int"
-    return function(f"_read_{plan.snake_name}", parameters, f"tuple[{kind}, int]", body)
+    parameters = f"data: bytes, pos: {number}, count: {number}, version: {number}"
+    return function(f"_read_{plan.snake_name}", parameters, f"tuple[{kind}, {number}]", body)
+
+
+def _number_type(plan: StructPlan) -> str:
+    """Returns the type of positions and versions in the emitted code."""
+    return "i64" if plan.style is Style.NATIVE else "int"
 
 
 def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
@@ -111,11 +148,11 @@ def _layouts(
 ) -> Code:
     """Returns the code of all field runs for all versions, with tests of the version.
 
-    `block` creates an emitter, and `loop` puts code into a loop. In STRAIGHT style each layout has
-    its own loop; `together` returns the loop, or faster code that replaces the whole loop. In
-    BRANCHING style all versions share one loop, and the version tests are inside it.
+    `block` creates an emitter, and `loop` puts code into a loop. In STRAIGHT and NATIVE style each
+    layout has its own loop; `together` returns the loop, or faster code that replaces the whole
+    loop. In BRANCHING style all versions share one loop, and the version tests are inside it.
     """
-    if plan.style is Style.STRAIGHT:
+    if plan.style is not Style.BRANCHING:
         (run,) = plan.runs
         layouts = [
             (versions, together(run, forms, loop(block().struct(run, forms))))
@@ -138,6 +175,8 @@ def tags_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
         return []
     imports.wire("tags", "RawTaggedField")
     target = "message" if plan.is_message else "entry"
+    if plan.style is Style.NATIVE:
+        return [_read_tags(plan, target, imports)]
     return [_read_tags(plan, target, imports), _write_tags(plan, target, imports)]
 
 
@@ -146,7 +185,8 @@ def _read_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
     imports.wire("faults", "WireFault")
 
     def value(field: FieldPlan, form: FieldForm) -> Code:
-        return ReadCodeEmitter(plan, target, imports).value(field, form)
+        emitter = READERS[Style.NATIVE] if plan.style is Style.NATIVE else ReadCodeEmitter
+        return emitter(plan, target, imports).value(field, form)
 
     refused = ["raise WireFault"]
     branches: list[tuple[Condition, Code]] = []
@@ -167,8 +207,9 @@ def _read_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
         f"{target}._unknown_tags = unknown or None",
         "return end",
     ]
-    parameters = f"{target}: {plan.class_name}, data: bytes, pos: int, version: int"
-    return function(f"_read_{plan.snake_name}_tags", parameters, "int", body)
+    number = _number_type(plan)
+    parameters = f"{target}: {plan.class_name}, data: bytes, pos: {number}, version: {number}"
+    return function(f"_read_{plan.snake_name}_tags", parameters, number, body)
 
 
 def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:

@@ -5,6 +5,7 @@ The emitters register each name when they emit code that uses it.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -128,11 +129,16 @@ def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
-    """Sorts names as ruff sorts imports: constants, then classes, then functions."""
+    """Sorts names as ruff sorts imports: constants, then classes, then functions.
 
-    def rank(name: str) -> tuple[int, str]:
+    Ignores case, and compares numbers in names as numbers: `read_int8` is before `read_int32`.
+    """
+
+    def rank(name: str) -> tuple[int, list[str]]:
+        words = re.split(r"(\d+)", name.lower())
+        words[1::2] = [digits.zfill(9) for digits in words[1::2]]
         if name.isupper():
-            return 0, name
-        return (1 if name[0].isupper() else 2), name
+            return 0, words
+        return (1 if name[0].isupper() else 2), words
 
     return sorted(names, key=rank)

@@ -96,6 +96,7 @@ def module_source(
         structs=structs,
         message=whole,
         functions=[block(lines) for lines in functions],
+        has_reader=style is Style.STRAIGHT,
     )
 
 
@@ -163,6 +164,9 @@ def _import_lines(
     }
     if message.type == "request" and response is None:
         base["Response"] = True
+    if plans[-1].style is Style.STRAIGHT:
+        imports.wire("compiled", "__compiled__")
+        base["use_reader"] = True
     lines = []
     if imports.shapes():
         lines.append("import struct")

@@ -41,6 +41,7 @@ class Style(Enum):
 
     BRANCHING = "branches on the version where the layout changes"
     STRAIGHT = "straight-line code for each layout"
+    NATIVE = "a call for each value, which mypyc compiles to a call of C"
 
 
 class ValueKind(Enum):
@@ -418,9 +419,9 @@ class StructPlan:
 def plan_structs(message: MessageSpec, style: Style) -> list[StructPlan]:
     """Returns the plans of the structs of `message`, inner structs first, the message last.
 
-    In STRAIGHT style all fields of a struct are in a single `FieldRun`, so that each layout gets
-    its own code. In BRANCHING style a `FieldRun` has neighboring fields that change at the same
-    versions.
+    In STRAIGHT and NATIVE style all fields of a struct are in a single `FieldRun`, so that each
+    layout gets its own code. In BRANCHING style a `FieldRun` has neighboring fields that change at
+    the same versions.
     """
     uses = versions_in_use(message)
     structs = list(message.structs())
@@ -453,10 +454,10 @@ def _plan(
             field,
             attribute_name(field.name, of_message=is_message),
             field.is_struct_array and field.element_type in keyed,
-            style is Style.STRAIGHT
+            style is not Style.BRANCHING
             and bool(message.flexible_versions)
             and field.versions.highest < message.flexible_versions.lowest,
-            style is Style.STRAIGHT
+            style is not Style.BRANCHING
             and (message.name, struct.name) in UNIFORM_STRUCTS
             and _may_pack(field),
         )
@@ -472,7 +473,7 @@ def _plan(
 
     forms = [tuple(form(item, version) for version in versions) for item in items]
     groups: list[list[int]]
-    if style is Style.STRAIGHT:
+    if style is not Style.BRANCHING:
         groups = [list(range(len(items)))]
     else:
         numbered = groupby(range(len(items)), key=lambda index: _changes(forms[index]))

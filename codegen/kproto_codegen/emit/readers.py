@@ -1,4 +1,4 @@
-"""Emits the code that reads each value: with calls (BRANCHING style) or inline (STRAIGHT style).
+"""Emits the code that reads each value: with calls (BRANCHING, NATIVE) or inline (STRAIGHT style).
 
 Inline code is fast for three reasons. A single Struct reads neighboring numbers together with the
 length or count after them, and skips an array that is mostly empty. A single Struct reads all
@@ -9,9 +9,10 @@ position, or raises WireFault.
 
 from __future__ import annotations
 
+from struct import calcsize
 from typing import Final, NamedTuple
 
-from kproto.schema.layout import FieldForm
+from kproto.schema.layout import FORMATS, FieldForm
 
 from .blocks import StructCodeEmitter, elements_function, value_function
 from .code import Code, Condition, For, Statement, choose, when
@@ -22,6 +23,9 @@ __all__ = ["READERS", "ReadCodeEmitter", "fixed_size_elements", "uniform_element
 
 #: From this many elements on, a single Struct for all is faster than reading each.
 _SEVERAL: Final = 5
+
+#: The types of numbers for whose arrays `kproto.wire.number_reading` has a function.
+_NATIVE_ARRAYS: Final = frozenset({"int32"})
 
 
 class ReadCodeEmitter(StructCodeEmitter):
@@ -409,8 +413,38 @@ def uniform_elements(
     ]
 
 
+class _NativeReadEmitter(ReadCodeEmitter):
+    """Emits a call for each value (NATIVE style), numbers included."""
+
+    def flush(self) -> None:
+        offset = 0
+        for kind, expr in self.numbers:
+            at = f"pos + {offset}" if offset else "pos"
+            if kind == "bool":
+                self.code.append(f"{expr} = data[{at}] != 0")
+            else:
+                self.imports.wire("number_reading", f"read_{kind}")
+                self.code.append(f"{expr} = read_{kind}(data, {at})")
+            offset += calcsize(f">{FORMATS[kind]}")
+        if offset:
+            self.code.append(f"pos += {offset}")
+        self.numbers = []
+
+    def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
+        if field.spec.element_type not in _NATIVE_ARRAYS:
+            return super().elements(field, form, expr)
+        packed = "packed_" if field.packed and form.compact else ""
+        function = f"read_{packed}{field.spec.element_type}s"
+        self.imports.wire("number_reading", function)
+        read: Code = [f"{expr}, pos = {function}(data, pos, length)"]
+        if form.nullable:
+            return [when("length < 0", [f"{expr} = None"], read)]
+        return read
+
+
 #: The emitter of the reading code, by style.
 READERS: Final[dict[Style, type[ReadCodeEmitter]]] = {
     Style.BRANCHING: _BranchingReadEmitter,
     Style.STRAIGHT: _InlineReadEmitter,
+    Style.NATIVE: _NativeReadEmitter,
 }

@@ -48,10 +48,10 @@ def test_a_message_loads_its_own_module_and_nothing_of_the_schema() -> None:
     before, after = printed_by(program + work)
     assert before == after
     loaded = before.split()
-    assert [name for name in loaded if name.startswith("messages.")] == [
-        "messages.base",
-        "messages.heartbeat_request",
-    ]
+    found = {name for name in loaded if name.startswith("messages.")}
+    if kproto.__compiled__:
+        found -= {"messages.readers", "messages.readers.heartbeat_request"}
+    assert found == {"messages.base", "messages.heartbeat_request"}
     assert not [name for name in loaded if name.startswith("schema")]
 
 

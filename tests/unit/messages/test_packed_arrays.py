@@ -17,6 +17,7 @@ from kproto.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kproto.wire.compiled import __compiled__
 from kproto.wire.errors import DecodeError
 from kproto.wire.tags import RawTaggedField
 from kproto.wire.uniform_structs import UniformStructs
@@ -67,7 +68,9 @@ def test_arrays_stay_bytes_until_they_are_read() -> None:
 
 @pytest.mark.parametrize(("version", "count"), [(8, 5), (12, 4), (12, 0)])
 def test_few_partitions_and_old_versions_are_read_as_lists(version: int, count: int) -> None:
-    assert all(slots(each) == [list] * 3 for each in read(version, count))
+    # Compiled code keeps the bytes of few partitions too.
+    kind = bytes if __compiled__ and version == 12 else list
+    assert all(slots(each) == [kind] * 3 for each in read(version, count))
 
 
 def test_decoded_partitions_equal_constructed_partitions() -> None:
