@@ -51,11 +51,11 @@ class BrokerFuzzSettings:
     Raises ConfigurationError for a limit that is not positive.
     """
 
-    #: Most frames that are sent before the findings are shrunk.
+    #: Maximum number of frames that are sent before the findings are shrunk.
     frames: int = 2_000
     #: Seconds after which no more frames are sent, except to shrink the findings.
     time_s: float = 60.0
-    #: Most frames per second.
+    #: Maximum number of frames that are sent per second.
     rate: float = 200.0
     #: How long to wait for a response, in seconds. No response is not a fault, because brokers
     #: delay the responses of some requests, such as Fetch.
@@ -68,16 +68,16 @@ class BrokerFuzzSettings:
     dying_s: float = 1.0
     #: How many frames may be answered before the next check that the broker is alive.
     check_every: int = 20
-    #: Most frames that are sent to shrink the frames of a finding.
+    #: Maximum number of frames that are sent to shrink the frames of a finding.
     shrink_attempts: int = 300
-    #: Most attempts to shrink a finding that end without a response or with a crash. Each of these
-    #: attempts waits for a timeout or a restart.
+    #: Shrinking a finding stops after this number of attempts that end without a response or with a
+    #: crash. Each such attempt waits for a timeout or a restart.
     shrink_waits: int = 30
     #: How long the shrinking of all findings may take, in seconds.
     shrink_s: float = 60.0
     #: How long to wait until a supervisor restarts a crashed broker, in seconds.
     recovery_s: float = 3.0
-    #: Largest response that is read, in bytes; Kafka's responses to these requests are far smaller.
+    #: Maximum size of a response in bytes; Kafka's responses to these requests are far smaller.
     max_answer_bytes: int = 16_777_216
 
     def __post_init__(self) -> None:

@@ -204,7 +204,7 @@ class InvalidAnswerError(Exception):
     """A line that the command printed is not a valid answer. The error text says why."""
 
 
-#: Most characters of a line or reason that are kept.
+#: Maximum number of characters of a line or a reason that are kept.
 SHOWN: Final = 200
 
 

@@ -38,7 +38,7 @@ KINDS: Final[dict[str, str]] = {
 #: How many encodings of random messages are added to the encodings to mutate.
 _SEEDS: Final = 12
 
-#: Most bytes of an encoding to mutate. A limit, because each mutation copies all bytes.
+#: Maximum size of an encoding to mutate, in bytes, because each mutation copies all bytes.
 _SEED_BYTES: Final = 2000
 
 

@@ -1,8 +1,8 @@
 """Makes the frames that cause a fault of a broker as few and as short as possible.
 
 Removes frames, then requests from a frame with several requests, then values from a request, then
-bytes. A size field that was right is kept right. A function of the caller sends the frames, and
-returns True if they cause the fault.
+bytes. A correct size field stays correct. A function of the caller sends the frames, and returns
+True if they cause the fault.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def _bytes(frame: Frame) -> Iterator[Frame]:
 
     `fewer_bytes` makes the changes: it first removes some consecutive bytes, then sets one byte to
     0. If the frame has a request that `_parts` finds, only the body of the request is changed. If
-    the kind of the frame is "sound" too, each changed body is valid. If `_parts` finds no request,
-    and the frame has a correlation id, yields nothing.
+    the frame also has the kind "sound", each changed body is a valid message. If `_parts` finds no
+    request, and the frame has a correlation id, yields nothing.
     """
     cls, header, body = _parts(frame)
     if cls is not None:

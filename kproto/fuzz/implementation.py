@@ -46,7 +46,8 @@ class TooManyRestartsError(ImplementationError):
 #: How many bytes are kept from the start of the command's error output, and from its end.
 _ERROR_BYTES: Final = 4096
 
-#: Most lines of output that are queued; if more are written, the command must wait.
+#: Maximum number of output lines that are queued. When the queue is full, the command must wait
+#: before it can write more.
 _WAITING_LINES: Final = 1024
 
 _END: Final = b""

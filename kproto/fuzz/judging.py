@@ -84,7 +84,7 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
     """Returns the faults of the answer `given`; an empty list if it is right, None if undecided.
 
     An answer is undecided if the implementation does not support the case. It is also undecided if
-    the judge refused, the implementation did not, and one of these applies:
+    the judge refused the case, the implementation answered it, and one of these applies:
     - The judge decoded the message and could not encode it again.
     - `by_kproto` is True, so kproto is the judge, and `lenient_reader` finds a deviation in the
       bytes, which Kafka's classes accept.
@@ -245,7 +245,7 @@ def _traits(case: Case) -> tuple[dict[DeviationFromKafka | Oddity, str], int | N
 #: The reason for a JSON line that is not an answer. The content of the line varies between cases.
 _OTHER_LINE: Final = re.compile(r"(a second answer to one question|an id that was not asked): .*")
 
-#: Most characters of a cause in a verdict.
+#: Maximum number of characters of a cause in a verdict.
 _CAUSE: Final = 90
 
 

@@ -124,7 +124,8 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
 )
 
 
-#: A mask that makes a negative length an unsigned 32-bit number, which is far too large.
+#: A mask that converts a negative length to an unsigned 32-bit number. This number is far too large
+#: for a length.
 _UINT32: Final = 0xFFFFFFFF
 
 

@@ -31,7 +31,7 @@ details { border: 1px solid var(--line); border-radius: 6px; padding: .5rem .8re
 summary { cursor: pointer; } .bad { color: var(--bad); } .good { color: var(--good); }
 """
 
-#: Most characters of a value on the page.
+#: Maximum number of characters of a value on the page.
 _SHOWN: Final = 4000
 
 

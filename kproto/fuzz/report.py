@@ -81,7 +81,7 @@ def _finite(node: Any) -> Any:
     return node
 
 
-#: Most characters of an answer in the text.
+#: Maximum number of characters of an answer in the text.
 _SHOWN: Final = 300
 
 

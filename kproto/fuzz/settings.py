@@ -25,25 +25,29 @@ class FuzzSettings:
     #: Seconds from an answer to the next. A codec needs microseconds, but a shared machine may
     #: pause.
     answer_timeout_s: float = 5.0
-    #: How many seconds longer to wait, to distinguish a late answer from a missing answer.
+    #: How many seconds to wait after the timeout of an answer, to distinguish a late answer from a
+    #: missing answer.
     late_s: float = 5.0
     #: How many cases are sent before their answers are read. A higher number saves time. If the
     #: command ends, all unanswered cases are sent again one by one.
     at_once: int = 64
-    #: Longest line of an answer, in bytes. The longest right answer has about two megabytes.
+    #: Maximum length of an answer's line in bytes. The longest right answer has about two
+    #: megabytes.
     max_line_bytes: int = 16_777_216
-    #: Most lines that are not answers while the cases sent at once are unanswered. If there are
-    #: more, the command is restarted.
+    #: Maximum number of lines that are not answers, until the cases that were sent at once are
+    #: answered. If the command writes more such lines, it is restarted.
     max_garbage: int = 100
-    #: Most restarts of the command. With more restarts, it probably ends at each case.
+    #: Maximum number of restarts of the command. A command that needs more restarts probably ends
+    #: at each case.
     max_restarts: int = 200
     #: If the command never answered after this many starts, the run ends.
     max_silent_starts: int = 3
-    #: Most findings; faults with further causes are counted together.
+    #: Maximum number of findings. After that, faults with other causes are counted together.
     max_findings: int = 300
-    #: Most cases that are sent to shrink the example of a finding.
+    #: Maximum number of cases that are sent to shrink the example of a finding.
     shrink_attempts: int = 400
-    #: Most of these cases that end in a hang or a crash, because each takes a timeout or a restart.
+    #: Shrinking stops after this number of cases that end in a hang or a crash, because each of
+    #: them takes a timeout or a restart.
     shrink_waits: int = 12
 
     def __post_init__(self) -> None:

@@ -29,7 +29,8 @@ T = TypeVar("T")
 #: Returns True if a case causes the fault of the finding.
 Reproduces = Callable[[Case], bool]
 
-#: Most messages that hypothesis draws to find one with the fault; shrinking it draws more.
+#: Maximum number of messages that hypothesis draws to find a message with the fault. To shrink this
+#: message, hypothesis draws more messages.
 _DRAWN: Final = 60
 
 
@@ -138,7 +139,8 @@ def _shorter_values(case: Case) -> Iterator[Case]:
 def fewer_bytes(data: bytes) -> Iterator[bytes]:
     """Yields simpler variants of `data`.
 
-    The first variants lack a range of bytes, long ranges first; the others have one byte set to 0.
+    The first variants lack a range of bytes, long ranges first. All later variants have one byte
+    set to 0.
     """
     size = len(data)
     while size:
