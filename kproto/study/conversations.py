@@ -39,15 +39,17 @@ __all__ = [
     "may_be_request",
 ]
 
-#: Most in-flight requests of a connection. Above it, the oldest is reported as unanswered, so that
-#: requests without responses cannot fill the memory. Real clients have few in flight.
+#: Maximum number of in-flight requests of a connection. If there are more, the oldest request is
+#: reported as unanswered, so that requests without responses cannot fill the memory. Real clients
+#: have few in flight.
 MAX_WAITING: Final = 10_000
 
-#: Most responses of a connection that were captured before their requests.
+#: Maximum number of a connection's responses that were captured before their requests.
 MAX_EARLY: Final = 100
 
-#: Most bytes of a side that are skipped in search of the next frame. The default maximum size of a
-#: frame is smaller. If more are skipped, the rest of the side is not read.
+#: Maximum number of bytes of a side that are skipped in search of the next frame. The default
+#: maximum size of a frame is smaller. If no frame is found within these bytes, the rest of the side
+#: is not read.
 MAX_SKIPPED_BYTES: Final = 134_217_728
 
 _SASL_HANDSHAKE: Final = 17
@@ -56,8 +58,8 @@ _SASL_HANDSHAKE: Final = 17
 #: (GSSAPI), frames count as tokens until one reads as a request.
 _TOKENS: Final = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 
-#: Most bytes after the body of a request. Some clients send a few; with more, the frame is not
-#: taken for a request.
+#: Maximum number of bytes after the body of a request. Some clients send a few bytes there; a frame
+#: with more bytes after the body does not count as a request.
 _MOST_TRAILING: Final = 8
 
 #: Matches the first bytes of a request: size under 128 MiB, api key under 256, version under 32.
@@ -190,7 +192,8 @@ class ConversationSplitter:
         self._may_be_late = may_be_late
         #: Responses whose requests may still be captured, by correlation id.
         self._early: dict[int, tuple[int, bytes]] = {}
-        #: The number of expected SASL tokens; 0 if any number may follow, None if none.
+        #: The number of expected SASL tokens; 0 if any number may follow, None if no token is
+        #: expected.
         self._tokens: int | None = None
         self._client_id: str | None = None
 
@@ -401,8 +404,8 @@ class ConversationSplitter:
         return None
 
 
-#: Most capture times that are kept for an incomplete frame. Above it, every second time is dropped,
-#: so a frame may get the time of later bytes.
+#: Maximum number of capture times that are kept for an incomplete frame. If there are more, every
+#: second time is dropped, so a frame may get the time of later bytes.
 _MAX_MARKS: Final = 4096
 
 

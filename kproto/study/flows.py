@@ -26,11 +26,12 @@ from .tcp_streams import Gap, StreamData, TcpSegment, TcpStream
 
 __all__ = ["ConnectionEvent", "OtherTraffic", "events_of_recording", "events_of_segments"]
 
-#: Most bytes of a connection that are buffered before it is detected as Kafka's. A connection with
-#: more counts as other traffic.
+#: Maximum number of bytes that are buffered before a connection is detected as Kafka's. After more
+#: bytes, the connection counts as other traffic.
 MAX_UNDECIDED_BYTES: Final = 4_194_304
 
-#: Most connections that are tracked; above it, the oldest is treated as ended.
+#: Maximum number of connections that are tracked. If there are more, the oldest connection is
+#: treated as ended.
 MAX_FLOWS: Final = 10_000
 
 #: How long segments are accepted after the end of their connection, in microseconds.
@@ -292,7 +293,8 @@ class _Flow:
             yield ConnectionEvent(self._number, _address(self._client), _address(broker), event)
 
 
-#: How many bytes decide whether a request can begin there: size, api key and version.
+#: How many bytes at a position decide whether a request can begin at this position: size, api key
+#: and version.
 _START_BYTES: Final = 8
 
 

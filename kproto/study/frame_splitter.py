@@ -126,12 +126,13 @@ class FrameSplitter:
         return count
 
 
-#: Most incomplete candidates that are remembered.
+#: Maximum number of positions that are remembered because a frame may begin there that has not
+#: arrived completely.
 _MOST_UNFINISHED: Final = 100
 
-#: How many bytes of a candidate's content `may_start` gets.
+#: How many bytes of the content of a possible frame `may_start` gets.
 _HEAD_BYTES: Final = 256
 
-#: Most bytes that the pattern `start` of `seek` matches. At the end of the buffer, fewer bytes may
-#: begin a frame, and are kept.
+#: Maximum number of bytes that the pattern `start` of `seek` matches. If fewer bytes than this are
+#: left at the end of the buffer, a frame may begin in them, so they are kept.
 _LONGEST_START: Final = 12

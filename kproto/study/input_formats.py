@@ -32,10 +32,10 @@ _HEX: Final = re.compile(r"[0-9a-fA-F]*")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
 _REPEATED: Final = "*"
 
-#: Most bytes in a line of a dump.
+#: Maximum number of bytes in a line of a dump.
 _LINE_BYTES: Final = 64
 
-#: Most bytes of a dump, because a line `*` stands for any number of repeated lines.
+#: Maximum number of bytes of a dump, because a line `*` stands for any number of repeated lines.
 MAX_DUMPED_BYTES: Final = 104_857_600
 
 _READABLE: Final = "hexdump -C, xxd, od -t x1 and tcpdump -x print the bytes in order"

@@ -19,11 +19,11 @@ __all__ = [
     "FragmentReassembler",
 ]
 
-#: Most stored bytes of fragments, as in Linux (ipfrag_high_thresh). Above it, the oldest packet is
-#: dropped.
+#: Maximum number of stored bytes of fragments, as in Linux (ipfrag_high_thresh). If there are more,
+#: the oldest packet is dropped.
 MAX_WAITING_BYTES: Final = 4_194_304
 
-#: Most stored fragments, because small fragments take more memory than their bytes.
+#: Maximum number of stored fragments, because small fragments take more memory than their bytes.
 MAX_WAITING_PIECES: Final = 10_000
 
 #: How long fragments of an incomplete packet are stored, in microseconds. RFC 8200 says 60 seconds;

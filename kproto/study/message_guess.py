@@ -30,14 +30,15 @@ from .value_meanings import api_name, meaning_of, names_of
 
 __all__ = ["MAX_GUESSED_BYTES", "MAX_GUESSED_NODES", "Guess", "guess"]
 
-#: Most bytes for a guess, because reading them as a message may copy them. Larger frames are
-#: usually Produce requests, which name themselves, or Fetch responses.
+#: Maximum number of bytes for a guess, because reading the bytes as a message may copy them. Larger
+#: frames are usually Produce requests, which name themselves, or Fetch responses.
 MAX_GUESSED_BYTES: Final = 4_194_304
 
-#: Most nodes that are read for each message and version, which are enough for a score.
+#: Maximum number of nodes that are read for each message and version; so many are enough for a
+#: score.
 MAX_GUESSED_NODES: Final = 400
 
-#: Most bytes to which the compressed batches in a message may decompress.
+#: Maximum number of bytes to which the compressed batches in a message may decompress.
 _MAX_DECOMPRESSED_BYTES: Final = 1_048_576
 
 #: 2000-01-01 and 2100-01-01, in ms since the Unix epoch.

@@ -26,9 +26,9 @@ from .value_meanings import meaning_of
 
 __all__ = ["ContentReader", "MessageReader", "Secrets", "UnreadableError", "minimal_size"]
 
-#: Decodes the content of a records or bytes field. The arguments are its node, the field, and the
-#: topic that the message names before it. The function may add children to the node, which then own
-#: the bytes.
+#: Decodes the content of a records or bytes field. The arguments are the node of the field, the
+#: field, and the topic that the message names before the field. If the function adds children to
+#: the node, the bytes belong to the children.
 ContentReader: TypeAlias = Callable[[Node, LayoutField, str], None]
 
 #: Returns the secret attributes of a struct, by the name of its class.
@@ -39,7 +39,7 @@ _LENGTH_BYTES: Final = {"string": 2}
 _LENGTHS: Final = {2: struct.Struct(">h"), 4: struct.Struct(">i")}
 _LONGEST_VARINT: Final = 5
 
-#: Attributes that have the topic of the records after them.
+#: Attributes that name the topic of the records that follow in the message.
 _TOPIC_NAMES: Final = frozenset({"name", "topic", "topic_name"})
 
 #: The id of the topic of the metadata log (KIP-595).

@@ -14,8 +14,8 @@ from typing import Final
 
 __all__ = ["DEFAULT_MAX_NODES", "Fault", "Node", "TreeSizeLimit", "faults", "nodes"]
 
-#: Most nodes of a tree by default, which take about 40 MB. Later bytes are still read and checked;
-#: their nodes are only counted, in `left_out`.
+#: Default of the maximum number of nodes of a tree; so many nodes take about 40 MB. Later bytes are
+#: still read and checked; their nodes are only counted, in `left_out`.
 DEFAULT_MAX_NODES: Final = 100_000
 
 

@@ -35,13 +35,13 @@ __all__ = [
     "read_recording",
 ]
 
-#: Largest recording that is written by default, in bytes.
+#: Default of the maximum size of a recording, in bytes.
 DEFAULT_MAX_RECORDED_BYTES: Final = 1_073_741_824
 
-#: Most bytes of a side in a line, because a line is read into memory at once.
+#: Maximum number of bytes of a side in one line, because a line is read into memory at once.
 _MAX_LINE_DATA: Final = 786_432
 
-#: Longest line that is read, in bytes; written lines are shorter.
+#: Maximum length of a line that is read, in bytes; the lines that `Recorder` writes are shorter.
 _MAX_LINE: Final = 4 * _MAX_LINE_DATA
 
 _HEAD: Final = b'{"kproto_recording": 1}\n'

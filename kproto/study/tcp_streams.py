@@ -19,11 +19,11 @@ __all__ = [
     "TcpStream",
 ]
 
-#: Most bytes of a direction that wait for missing bytes; above it, the missing bytes count as lost.
-#: It is about the largest TCP window of most connections.
+#: Maximum number of bytes of a direction that wait for missing bytes. If more bytes wait, the
+#: missing bytes count as lost. Few connections have a larger TCP window.
 MAX_WAITING_BYTES: Final = 16_777_216
 
-#: Most waiting segments, because small segments take more memory than their bytes.
+#: Maximum number of waiting segments, because small segments take more memory than their bytes.
 MAX_WAITING_SEGMENTS: Final = 10_000
 
 #: Missing bytes count as lost after the receiver acknowledged them this many times, because packets

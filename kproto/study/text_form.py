@@ -20,10 +20,11 @@ __all__ = ["NARROW_COLUMNS", "to_text"]
 #: A terminal of fewer columns is narrow.
 NARROW_COLUMNS: Final = 90
 
-#: Most shown characters of a value or meaning.
+#: Maximum number of shown characters of a value or meaning.
 _SHOWN_CHARACTERS: Final = 72
 
-#: Most shown bytes of a node: on terminals of 90 to 119 columns, and on wider terminals.
+#: Maximum number of shown bytes of a node: on terminals of 90 to 119 columns, and on wider
+#: terminals.
 _SHOWN_BYTES: Final = (6, 10)
 
 _FIELD_COLUMNS: Final = 34
