@@ -74,7 +74,7 @@ def missing_half(cls: type[Request[Any] | Response]) -> str:
 
 
 def _check_pairs(package: ModuleType) -> None:
-    """Raises ConfigurationError if `package` has a request or a response without the other."""
+    """Raises ConfigurationError if a request or response of `package` has no counterpart."""
     paired = {name for names in package.API_KEYS.values() for name in names}
     for name in getattr(package, "MODULES", ()):
         if name not in paired and name.removesuffix("_").endswith(("Request", "Response")):

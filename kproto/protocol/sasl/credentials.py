@@ -29,7 +29,7 @@ __all__ = [
     "Salting",
 ]
 
-#: Fewest PBKDF2 rounds: the minimum of RFC 7677, 4, and of Kafka's client and broker.
+#: Minimum number of PBKDF2 rounds, as in RFC 7677 (section 4) and in Kafka's client and broker.
 MIN_ITERATIONS: Final = 4096
 
 #: The error for an unknown user and for a wrong password: it does not reveal which of the two.
@@ -38,8 +38,8 @@ INVALID_CREDENTIALS: Final = "invalid user name or password"
 #: Bytes of a new random salt.
 SALT_BYTES: Final = 16
 
-#: The most salted passwords that `PasswordSalter` caches. All brokers of a cluster store the same
-#: salt for a user; each change of the password brings a new salt.
+#: Maximum number of salted passwords that `PasswordSalter` caches. All brokers of a cluster store
+#: the same salt for a user; each change of the password brings a new salt.
 MAX_CACHED_PASSWORDS: Final = 4
 
 
@@ -178,8 +178,8 @@ Salting: TypeAlias = Callable[[str, bytes, bytes, int], bytes]
 class PasswordSalter:
     """Salts one user's password, and caches the last results, so that reconnecting costs no time.
 
-    Several threads may call it at once; they run one after another. Copies and pickles have no
-    cached results.
+    Several threads may call a salter at the same time; the calls run one after another. Copies and
+    pickles have no cached results.
     """
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ _VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
 _GS2_HEADER: Final = re.compile(r"n,(?:a=((?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,")
 _CREDENTIAL: Final = re.compile(rf"bearer +({_TOKEN.pattern})", re.IGNORECASE)
 
-#: Characters of a server's refusal that an error quotes.
+#: Maximum number of characters of a server's refusal that an error quotes.
 _SHOWN: Final = 200
 
 

@@ -39,8 +39,8 @@ __all__ = [
     "ScramSha512Server",
 ]
 
-#: The most PBKDF2 rounds that a client computes, because a server may be hostile: sixteen times
-#: Kafka's maximum (16,384), about a quarter of a second with SHA-512.
+#: Maximum number of PBKDF2 rounds that a client computes, because a server may be hostile: sixteen
+#: times Kafka's maximum (16,384), about a quarter of a second with SHA-512.
 MAX_ITERATIONS: Final = 262_144
 
 #: Random bytes of a nonce; 18 make 24 characters without padding.
@@ -72,7 +72,7 @@ class ScramClient:
 
     Raises `AuthenticationError` from `first` for credentials that SASLprep refuses, and from `next`
     for a refusal, a malformed message or an iteration count outside the bounds. `next` also raises
-    it if the server does not prove that it has the user's keys.
+    `AuthenticationError` if the server does not prove that it has the user's keys.
     """
 
     mechanism = ""

@@ -21,7 +21,7 @@ __all__ = ["ClientFinal", "ClientFirst", "ServerFinal", "ServerFirst", "is_nonce
 #: its HMAC the password (KIP-48).
 DELEGATION_EXTENSION: Final = "tokenauth"
 
-#: Characters of a server's error value that an error quotes.
+#: Maximum number of characters of a server's error value that an error quotes.
 MAX_ERROR_VALUE_CHARACTERS: Final = 100
 
 #: The flags for no channel binding: the client does not support it (n), or assumes that the server

@@ -18,11 +18,11 @@ from ...wire.errors import AuthenticationError
 
 __all__ = ["MAX_TOKEN_BYTES", "decode_text", "encode_text", "printable", "saslprep"]
 
-#: Longest SASL token read, in bytes; the default of Kafka's `sasl.server.max.receive.size`. Real
-#: tokens have a few hundred bytes, so it only limits the cost of a hostile peer.
+#: Maximum size of a SASL token in bytes: Kafka's default of `sasl.server.max.receive.size`. Real
+#: tokens have a few hundred bytes, so the maximum only limits the cost of a hostile peer.
 MAX_TOKEN_BYTES: Final = 524_288
 
-#: Characters of a peer's own text that an error quotes.
+#: Maximum number of characters of a peer's own text that an error quotes.
 _SHOWN: Final = 300
 
 #: Prohibited output of RFC 4013, 2.3: a table of RFC 3454, and a description of its characters.
