@@ -22,7 +22,8 @@ from .wire_validation import SIZES, BytesFault, validate, versions_in_words
 
 __all__ = ["explain_decode", "explain_encode", "is_default", "not_in_version"]
 
-#: Errors show only the bit length of longer integers, because Python refuses to print huge ones.
+#: If an integer has more bits than this, errors show only its bit length, because Python refuses to
+#: print huge integers.
 _SHOWN_BITS: Final = 128
 
 

@@ -57,9 +57,9 @@ def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
 class _ExplicitDefaultMark(list[RawTaggedField]):
     """Marks a tagged struct that was read from JSON, so that it is written to JSON again.
 
-    A tagged struct at its default is left out of JSON. But Kafka's JSON may have such a struct, if
-    only its unknown tagged fields were set, which JSON cannot carry. With this mark, a message that
-    is read from JSON is written as the same JSON.
+    A tagged struct at its default is left out of JSON. But Kafka's JSON has such a struct if the
+    struct had unknown tagged fields, which JSON cannot carry. With this mark, a message that is
+    read from JSON is written as the same JSON.
     """
 
 

@@ -14,10 +14,10 @@ from .unknown_names import UnknownNameError, unknown_name_error
 
 __all__ = ["find_messages"]
 
-#: Most digits of an api key, which is an int16.
+#: Maximum number of digits of an api key, which is an int16.
 _MAX_KEY_DIGITS: Final = 5
 
-#: Most characters of an unknown name that the error shows.
+#: Maximum number of characters of an unknown name that the error shows.
 _SHOWN: Final = 80
 
 

@@ -10,7 +10,7 @@ from ..wire.errors import KprotoError
 
 __all__ = ["UnknownNameError", "nearest", "unknown_name_error"]
 
-#: Most names that an error suggests.
+#: Maximum number of names that an error suggests.
 MAX_SUGGESTIONS: Final = 3
 
 
