@@ -223,7 +223,8 @@ class Authentication:
         """Returns the error for a broker that closed the connection after a bare token.
 
         Brokers before 1.0 refuse a bare token by closing the connection. Returns None if
-        SaslAuthenticate carries the tokens, because its response has an error code.
+        SaslAuthenticate carries the tokens, because the SaslAuthenticate response has an error
+        code.
         """
         if not self._bare_tokens:
             return None

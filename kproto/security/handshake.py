@@ -81,7 +81,7 @@ class ConnectionHandshake:
         """Returns the error to raise if the broker closes the connection now, else None.
 
         Brokers before 1.0 close the connection to refuse a bare token. Returns None if the tokens
-        are in SaslAuthenticate, because its response has an error code.
+        are in SaslAuthenticate, because the SaslAuthenticate response has an error code.
         """
         return None if self._authentication is None else self._authentication.disconnect_error()
 

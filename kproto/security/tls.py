@@ -108,7 +108,7 @@ def load_identity(
     *,
     where: str = "tls",
 ) -> None:
-    """Loads a certificate and its key into `context`. If `key` is None, `certificate` has both.
+    """Loads a certificate and its key into `context`; if `key` is None, `certificate` has the key.
 
     Raises ConfigurationError for an unusable certificate, key or password. The error names the
     setting, with `where` in front of its name.
