@@ -211,7 +211,7 @@ def _shared(merged: list[_VersionRangeCode]) -> tuple[Code, list[_VersionRangeCo
 
 
 def _count(most: int, holds: Callable[[int], bool]) -> int:
-    """Returns the lowest number from 0 on for which `holds` is false, at most `most`."""
+    """Returns the lowest number from 0 on for which `holds` is false; at most `most`."""
     return next((at for at in range(most) if not holds(at)), most)
 
 

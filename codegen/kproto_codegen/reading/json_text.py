@@ -15,8 +15,8 @@ from ..errors import DefinitionError
 
 __all__ = ["MAX_DEPTH", "JsonNode", "JsonValue", "ParsedJson", "read_json"]
 
-#: Most levels of nested objects and arrays, so that a hostile file cannot exhaust the stack.
-#: Kafka's definitions have at most 10.
+#: Maximum number of levels of nested objects and arrays, so that a hostile file cannot exhaust the
+#: stack. Kafka's definitions have at most 10.
 MAX_DEPTH = 64
 
 JsonValue: TypeAlias = "dict[str, JsonNode] | list[JsonNode] | str | int | float | bool | None"

@@ -40,7 +40,8 @@ _JAR_NAME = re.compile(
 )
 _TREE_DEFINITION = re.compile(r"(?P<module>.+?)/src/main/resources/(?:.+/)?(?:message|metadata)")
 
-#: Most bytes of a definition or class file that is read; Kafka's largest definition has 30 kB.
+#: Maximum size in bytes of a definition or class file that is read; Kafka's largest definition has
+#: 30 kB.
 MAX_DEFINITION_BYTES: Final = 1 << 20
 
 

@@ -28,16 +28,17 @@ from .finding import (
 
 __all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
 
-#: Most levels of nested structs, because code that walks a message recurses at each level. Kafka's
-#: deepest message has 5.
+#: Maximum number of levels of nested structs, because code that walks a message recurses at each
+#: level. Kafka's deepest message has 5.
 MAX_STRUCT_DEPTH: Final = 32
 
-#: Most fields of a message. The fields of a struct count at each use of the struct, because common
-#: structs that each use another twice grow exponentially. Kafka's messages have fewer than 100.
+#: Maximum number of fields of a message. The fields of a struct count once for each use of the
+#: struct: if each common struct uses the next common struct twice, the number of fields grows
+#: exponentially. Kafka's messages have fewer than 100.
 MAX_EXPANDED_FIELDS: Final = 10_000
 
-#: Most characters of a name. File systems allow 255 for the name of a module, which has underscores
-#: and a suffix in addition. Kafka's longest name has 45.
+#: Maximum number of characters of a name. File systems allow 255 for the name of a module, which
+#: has underscores and a suffix in addition. Kafka's longest name has 45.
 MAX_NAME_LENGTH: Final = 120
 
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
