@@ -1,4 +1,4 @@
-"""Makes Python import the sources of kproto's modules where compiled ones lie beside them.
+"""Makes Python import kproto's modules from source, even if compiled modules are beside it.
 
 `import kproto` imports this module only if the environment variable KPROTO_PURE is set.
 """
@@ -23,7 +23,7 @@ class _SourceFinder:
     def find_spec(
         cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Returns the spec of the module's `.py` file; None if there is none in a folder."""
+        """Returns the spec of the module's `.py` file; None if no folder in `path` has one."""
         package = __package__ or ""
         if path is None or not fullname.startswith(f"{package}."):
             return None

@@ -11,8 +11,8 @@ from typing import Final
 
 __all__ = ["print_json", "print_table", "table_lines"]
 
-#: Fewest characters in which the last cell of a row is printed beside the other cells. If fewer are
-#: left, the last cell is printed below the other cells.
+#: Minimum width, in characters, of the last cell of a row that is printed beside the other cells.
+#: If less width is left, the last cell is printed below the other cells.
 LEAST_LAST_COLUMN: Final = 30
 
 _GAP: Final = "  "

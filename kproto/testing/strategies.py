@@ -50,7 +50,7 @@ __all__ = [
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Struct)
 
-#: Most elements of a drawn array. Arrays of structs are nested up to four levels deep.
+#: Maximum number of elements of a drawn array. Arrays of structs are nested up to four levels deep.
 MAX_ELEMENTS: Final = 3
 
 _NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
