@@ -466,7 +466,7 @@ class Client:
         return self._parts.add_producer(Producer(self._view, settings))
 
     def _forward_producer(self) -> Producer:
-        """Creates the producer of retry topics and dead letters, which has no transactions."""
+        """Creates the producer for retry and dead letter topics, without a transactional id."""
         self._view.raise_if_closed()
         return self._create_producer({**self._producer_defaults, "transactional_id": None})
 

@@ -206,7 +206,7 @@ class CommitState:
             self._last.pop(tp, None)
 
     def forget(self, tps: Iterable[TopicPartition]) -> None:
-        """Forgets partitions that other members may commit from now on."""
+        """Forgets partitions whose offsets other members can commit from now on."""
         for tp in tps:
             self._last.pop(tp, None)
             self._start_offsets.pop(tp, None)

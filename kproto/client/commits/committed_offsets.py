@@ -49,9 +49,9 @@ class CommittedOffsetFetcher:
     async def fetch(self, tps: Iterable[TopicPartition]) -> FetchedCommits:
         """Returns the committed offsets of `tps`.
 
-        If the coordinator refuses the member epoch, because of a rebalance or because it has
-        removed the member, the request is retried for `api_timeout_ms`, with the member's present
-        epoch. Raises BrokerResponseError.
+        If the coordinator refuses the member epoch, because the group has rebalanced or because the
+        coordinator has removed the member, the request is retried for `api_timeout_ms`, with the
+        epoch that the member has at that time. Raises BrokerResponseError.
         """
         tps = list(tps)
         if not tps:

@@ -1,7 +1,7 @@
 """`Committer`: sends commits one after the other, so that no commit overtakes an earlier commit.
 
 If a caller is cancelled, its commit in flight continues without retries, because the broker may
-have received the commit. The next commit waits for it.
+have received the commit. The next commit waits until this commit has ended.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ class Committer:
         """Sends the commit after earlier commits; the wait and the commit share `limit_ms`.
 
         The commit is retried after retriable errors and rebalances, for the partitions that keep
-        their assignment epoch. The epochs are those in `request`; if `request` has none, they are
-        those from the time at which the commit was first sent. Raises RequestTimeoutError if
-        earlier commits last too long. Raises CommitFailedError if the partitions are revoked, or
-        the consumer is closed, before the commit succeeds, or if this member may not commit. Raises
+        their assignment epoch. These are the epochs in `request`; if `request` has none, the epochs
+        at the time when the commit was first sent. Raises RequestTimeoutError if earlier commits
+        last too long. Raises CommitFailedError if the partitions are revoked, or the consumer is
+        closed, before the commit succeeds, or if this member may not commit. Raises
         BrokerResponseError for the first other error; the partitions without an error are committed
         even after such an error.
         """
@@ -341,7 +341,7 @@ def _may_be_transient(error: KprotoError) -> bool:
 def _partitions_lost_error(
     tps: Collection[TopicPartition], error: KprotoError | None
 ) -> CommitFailedError:
-    """Returns the error of a commit whose partitions were lost while it waited.
+    """Returns the error of a commit if its partitions were lost while the commit waited.
 
     `error` is the error after which the commit waited for its retry; None if the commit had no
     error.

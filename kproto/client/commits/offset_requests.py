@@ -1,7 +1,7 @@
 """Builds OffsetCommit and OffsetFetch requests, and reads their responses, for every version.
 
-v10 of both requests has topic ids only, so it is sent only if all ids are known; earlier versions
-have topic names.
+v10 of both requests has topic ids only, so a request is sent in v10 only if all ids are known;
+earlier versions have topic names.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class CommittedTopicId(NamedTuple):
     def is_of_another(self, cluster_id: str | None, topic_id: Uuid) -> bool:
         """Returns True if the label has the id `cluster_id`, but a topic id other than `topic_id`.
 
-        Returns False if `topic_id` is unknown, which means all zeros.
+        Returns False if `topic_id` is all zeros, which means that the id is unknown.
         """
         known = topic_id != ZERO_UUID and self.cluster_id == cluster_id
         return known and self.topic_id != str(topic_id)

@@ -23,7 +23,7 @@ def _ignore_error(error: KprotoError) -> None:
 class TransactionalCommit(NamedTuple):
     """Offsets of the group `group_id`, and the member that has processed the records before them.
 
-    `member` is None for offsets without a member, which the coordinator does not check.
+    If `member` is None, the coordinator commits the offsets without a check of the member.
     `on_committed` is called once the transaction is committed, and `on_refused` is called with the
     error of a coordinator that has refused the offsets.
     """

@@ -379,11 +379,12 @@ class GroupConsumer(RecordStream):
         `run` raises the error. If `decode` raises, the record is a dead letter at once.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
-        has no other handler), if `run` is cancelled, or if the consumer is closed. At the end it
-        waits for the handlers that still run, up to `drain_timeout_ms`, then cancels them, and with
-        `auto_commit` commits processed offsets. With `cancel_lost` it cancels handlers of lost
-        partitions at once. See docs/how-to/handling.md. Raises ConfigurationError, e.g. for a retry
-        topic that does not exist, and errors of handlers and of polls.
+        has no other handler), if `run` is cancelled, or if the consumer is closed. At the end `run`
+        waits for the handlers that still run, up to `drain_timeout_ms`, then cancels these
+        handlers, and with `auto_commit` commits processed offsets. With `cancel_lost`, `run`
+        cancels handlers of lost partitions at once. See docs/how-to/handling.md. Raises
+        ConfigurationError, e.g. for a retry topic that does not exist, and errors of handlers and
+        of polls.
         """
         self._view.loop_guard.check()
         checked = run_settings(transactional_id, settings)
@@ -498,7 +499,7 @@ class GroupConsumer(RecordStream):
     def unsubscribe(self) -> None:
         """Ends the subscription: the member revokes all partitions in the background.
 
-        A dynamic member also leaves the group; it joins again after `subscribe`.
+        A dynamic member also leaves the group; the member joins again after `subscribe`.
         """
         self._require_member("unsubscribe").unsubscribe()
         self._subscription = None
@@ -506,8 +507,9 @@ class GroupConsumer(RecordStream):
     def enforce_rebalance(self, reason: str = "") -> None:
         """Requests a rebalance of a classic group; brokers log the `reason` (KIP-800).
 
-        It has no effect in the consumer protocol, because the coordinator assigns the partitions.
-        Raises ConfigurationError for manually assigned partitions, and once the consumer is closed.
+        The call has no effect in the consumer protocol, because the coordinator assigns the
+        partitions. Raises ConfigurationError for manually assigned partitions, and once the
+        consumer is closed.
         """
         if not isinstance(reason, str):
             raise ConfigurationError(f"reason is {reason!r:.80}; it must be a str")
@@ -639,11 +641,12 @@ class GroupConsumer(RecordStream):
     async def seek_to_committed(self) -> None:
         """Moves the positions of all assigned partitions back to the committed offsets.
 
-        Use it after the abort of a transaction, so that its records are returned again. Waits while
-        an open transaction has pending offsets of the partitions (KIP-447). A partition without a
-        committed offset moves to its start offset. Buffered records are dropped. Raises
-        BrokerResponseError and other errors of the requests, and moves no position after such an
-        error. Raises ConfigurationError during `run`, and once the consumer is closed.
+        Call it after the abort of a transaction, so that the consumer returns the records of the
+        transaction again. Waits while an open transaction has pending offsets of the partitions
+        (KIP-447). A partition without a committed offset moves to its start offset. Buffered
+        records are dropped. Raises BrokerResponseError and other errors of the requests, and moves
+        no position after such an error. Raises ConfigurationError during `run`, and once the
+        consumer is closed.
         """
         self._view.loop_guard.check()
         self._check_started("seek in")

@@ -74,9 +74,9 @@ class CallbackHolder:
 
 
 class RebalanceListenerInvoker:
-    """The `AssignmentListener` of the member; runs one callback at a time, in call order.
+    """The `AssignmentListener` of the member; runs one callback at a time, in the order of calls.
 
-    `holder` has the callbacks; the consumer keeps it alive.
+    `holder` has the callbacks; the consumer keeps `holder` alive.
     """
 
     def __init__(

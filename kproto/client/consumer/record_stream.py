@@ -95,7 +95,7 @@ class _Iteration(AsyncIterator[T]):
         """Removes the next item from the buffer, and returns it; None if the buffer is empty."""
 
     async def __anext__(self) -> T:
-        """Returns the next item; a cancelled call removes no item, and may be repeated."""
+        """Returns the next item; a cancelled call removes no item, and can be repeated."""
         fetched = await self._source._poll(self._poller, self._take)
         if fetched is None:
             raise StopAsyncIteration

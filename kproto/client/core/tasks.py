@@ -52,7 +52,7 @@ def is_in_task() -> bool:
 
 
 async def until_ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Waits until these cancelled tasks have ended, even if the caller is cancelled meanwhile.
+    """Waits until the cancelled `tasks` have ended, even if the caller is cancelled meanwhile.
 
     If the caller was cancelled, raises CancelledError after the wait.
     """

@@ -1,4 +1,4 @@
-"""The batches of one partition in a fetch response: checked and filtered at once, decoded late.
+"""The batches of one partition in a fetch response, which are decoded when they are polled.
 
 The checksum of each buffered batch is verified when the response is processed. The batch is
 decompressed and decoded only when it is polled: so memory and CPU caches hold the records of one

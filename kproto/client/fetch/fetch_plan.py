@@ -2,9 +2,9 @@
 
 Does no I/O. A plan looks only at the partitions that have changed since the last plan, at the
 partitions whose backoff has ended, and at the partitions that wait for a leader, a reset or a
-validation: thousands of partitions without new records cost nothing. After a change of the metadata
-it looks at all partitions. A backoff delays only the partition that failed, not the other
-partitions of its topic or of its broker.
+validation: thousands of partitions without new records cost nothing. After a change of the
+metadata, a plan looks at all partitions. A backoff delays only the partition that failed, not the
+other partitions of its topic or of its broker.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class FetchPlanner:
     """Plans the fetches of `partitions`, which the subscription state owns.
 
     `changed` has the partitions that the next plan looks at. The partition states and the sets
-    below mark partitions in it.
+    below add partitions to `changed`.
     """
 
     def __init__(self, partitions: Mapping[TopicPartition, TopicPartitionState]) -> None:

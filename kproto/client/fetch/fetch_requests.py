@@ -68,7 +68,7 @@ def fetch_remedy(error: KprotoError) -> Remedy:
 
 
 def is_out_of_range(error: KprotoError) -> bool:
-    """Returns True for OFFSET_OUT_OF_RANGE, after which the position may be reset."""
+    """Returns True for OFFSET_OUT_OF_RANGE: the reset policy decides if the position is reset."""
     return isinstance(error, BrokerResponseError) and error.code == _OUT_OF_RANGE
 
 
@@ -94,8 +94,8 @@ def fetch_request(
 ) -> FetchRequest:
     """Returns a fetch request to one broker, with or without a session.
 
-    Leaves out the last fetched epochs if it is sent in a `version` before 12. `rack` is the rack of
-    the consumer (KIP-392).
+    Leaves out the last fetched epochs if the request is sent in a `version` before 12. `rack` is
+    the rack of the consumer (KIP-392).
     """
     has_last_epoch = version >= FIRST_WITH_LAST_EPOCH
     grouped: dict[str, FetchTopic] = {}

@@ -1,8 +1,8 @@
 """Defines ranges of returned records, and adapts the number of records between two checks.
 
 A range is in flight from the poll that returns its records until they are processed. At each check
-the consumer asks whether it is still in the group session. Between two checks it returns
-`AdaptiveBatchSize.size` records.
+the consumer finds out whether the session of its member may have expired. Between two checks the
+consumer returns `AdaptiveBatchSize.size` records.
 """
 
 from __future__ import annotations

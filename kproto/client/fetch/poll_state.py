@@ -160,7 +160,7 @@ class PollState:
 
     @property
     def wants_records(self) -> bool:
-        """True if a poll may return records, but no completed fetch is ready."""
+        """True if a poll is allowed to return records, but no completed fetch is ready."""
         return not self.buffer.ready and (self.processor is None or self.processor.accepts_records)
 
     @property

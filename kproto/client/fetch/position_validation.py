@@ -30,7 +30,8 @@ __all__ = [
     "epochs_request",
 ]
 
-#: Earlier versions of OffsetForLeaderEpoch are for brokers: they need rights on the cluster.
+#: Earlier versions of OffsetForLeaderEpoch are for brokers: a client needs rights on the cluster to
+#: send them.
 FIRST_EPOCHS_VERSION: Final = 3
 
 
@@ -46,7 +47,7 @@ class RequestedEpoch(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The largest leader epoch up to the requested epoch, and the offset at which it ends.
+    """The largest leader epoch up to the requested epoch, and the offset at which this epoch ends.
 
     Epoch and offset are -1 if the log of the leader has no such epoch.
     """

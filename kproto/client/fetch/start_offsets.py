@@ -116,7 +116,7 @@ class StartOffsetResolver:
     def _still_initializing(
         self, states: _States, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the partitions that still have their state in `states` and are INITIALIZING.
+        """Returns those of `states` that were not replaced, and are still INITIALIZING.
 
         During a look-up, a seek, another look-up or a revocation may have replaced a state or given
         it a position. `has_no_commit` selects partitions, as in `initializing`.

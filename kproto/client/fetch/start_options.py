@@ -48,8 +48,8 @@ GroupStart: TypeAlias = Literal["earliest", "latest", "none"] | datetime | timed
 def parse_start(start: Any) -> Any:
     """Returns `start`; converts a text such as "by_duration:PT1H" to a timedelta (KIP-1106).
 
-    The duration has the format of Java's `Duration.parse`. Raises ConfigurationError if it is
-    invalid or negative.
+    The duration has the format of Java's `Duration.parse`. Raises ConfigurationError if the
+    duration is invalid or negative.
     """
     if not isinstance(start, str) or not start.startswith(_BY_DURATION):
         return start

@@ -55,7 +55,7 @@ class StartPositionLookup:
         self._read_committed = read_committed
 
     def on_metadata(self) -> None:
-        """Applies the client's metadata to the subscription state, and carries out the effects.
+        """Applies the client's metadata to the subscription state.
 
         Looks up start positions again for a topic that was recreated before its first fetch.
         """

@@ -25,7 +25,8 @@ __all__ = ["CoordinatorConnections"]
 R = TypeVar("R", bound=Response)
 
 #: The coordinator answers JoinGroup at the end of the rebalance, which lasts for up to
-#: `max_poll_interval_ms`. The request times out this much later, in ms.
+#: `max_poll_interval_ms`. The timeout of the request is this many ms longer than the rebalance may
+#: last.
 _SLACK_MS: Final = 5_000
 
 #: From this version of JoinGroup on, a member without an id gets one at once (KIP-394).

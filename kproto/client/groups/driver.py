@@ -605,10 +605,10 @@ class MemberDriver(ABC, Generic[M]):
         """Requests metadata, and compares the watched topics with it.
 
         A member with a compiled pattern requests all topics. Any other member requests the watched
-        topics that do not exist yet. If all watched topics exist, it requests all of them. If it
-        watches no topic, it requests the subscribed topics without metadata. If the request fails,
-        the next refresh repeats it. A permanent error of a topic that is subscribed to by name ends
-        the member.
+        topics that do not exist yet. If all watched topics exist, the member requests all watched
+        topics. If the member watches no topic, it requests the subscribed topics that have no
+        metadata. If the request fails, the next refresh repeats it. A permanent error of a topic
+        that is subscribed to by name ends the member.
         """
         names = self._watch.topics
         missing = self._watch.missing

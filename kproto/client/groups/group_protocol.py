@@ -59,7 +59,7 @@ _NO_SUCH_GROUP: Final = code_of("GROUP_ID_NOT_FOUND")
 
 
 def initial_protocol(settings: GroupSettings) -> GroupProtocol:
-    """Returns the protocol to start with, which the setting `group_protocol` names.
+    """Returns the protocol to start with, by the setting `group_protocol`.
 
     "auto" starts with the classic protocol if the user names assignors, otherwise with the consumer
     protocol.

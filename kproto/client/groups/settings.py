@@ -152,7 +152,7 @@ class GroupSettings:
 
     @property
     def names_assignors(self) -> bool:
-        """Returns True if the user has named assignors, which only classic groups have."""
+        """Returns True if the user has named assignors; only classic groups use them."""
         return self.assignors is not DEFAULT_ASSIGNORS
 
     @property

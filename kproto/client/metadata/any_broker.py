@@ -33,9 +33,9 @@ async def connect_any(
 
     `known` are the addresses of the brokers in the metadata. If no broker can be reached, the error
     has the failure of each address: AuthenticationError if all brokers refused the client, or if
-    one broker refused it and no broker is known yet; BrokerConnectionError in all other cases.
-    Raises ConfigurationError for TLS files that cannot be used, once the pool is closed, and in
-    another event loop.
+    one broker refused the client and no broker is known yet; BrokerConnectionError in all other
+    cases. Raises ConfigurationError for TLS files that cannot be used, once the pool is closed, and
+    in another event loop.
     """
     brokers = list(known)
 

@@ -250,7 +250,7 @@ class ClusterView:
         return found[transactional_id]
 
     def forget_transaction_coordinator(self, transactional_id: str) -> None:
-        """Forgets the coordinator of a transactional id, which is unavailable or has moved."""
+        """Forgets the coordinator of a transactional id: it is unavailable or has moved."""
         self._requests.coordinators.forget(CoordinatorType.TRANSACTION, [transactional_id])
 
     def open_group_coordinator(self, group_id: str) -> BrokerConnection | None:

@@ -43,7 +43,7 @@ class Coordinators:
             self._nodes.pop((kind, key), None)
 
     def forget_all(self) -> None:
-        """Drops all coordinators: after a rebootstrap the cluster may be another one."""
+        """Drops all coordinators: a rebootstrap may lead the client to another cluster."""
         self._nodes.clear()
 
 

@@ -1,7 +1,7 @@
 """Splits requests for several brokers, and merges their responses.
 
 An element is a part of a request that a broker answers as a whole, such as a partition or a group
-id. `SPLIT_RULES` has, for each request that may be split, the paths of the elements in the request
+id. `SPLIT_RULES` has, for each request that can be split, the paths of the elements in the request
 and in the response. `routing` determines the brokers that answer an element. The elements of one
 broker form a piece of the request, which `request_router` sends. Plain functions on plain data.
 """
@@ -114,7 +114,7 @@ _SHARE_SESSION: Final = "a share session, and has no topics"
 _NAMED_GROUPS: Final = "groups[group_id]"
 _RESOURCES: Final = "resources[resource_type+resource_name]"
 
-#: All requests that may be split. A path has the names of lists, from the outermost to the list of
+#: All requests that can be split. A path has the names of lists, from the outermost to the list of
 #: the elements. Brackets after a name have the fields that identify an entry of the list: `a|b` if
 #: `a` or `b` identifies it, `a+b` if both together do.
 SPLIT_RULES: Final[dict[str, SplitRule]] = {

@@ -197,7 +197,7 @@ class RequestRouter:
         return response
 
     def _forget(self, route: Route, request: Request[R]) -> None:
-        """Drops coordinators or topic metadata that have routed `request`: they may be outdated."""
+        """Drops the possibly outdated coordinators or topic metadata that routed `request`."""
         if route in COORDINATORS:
             self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
         elif route in _BY_PARTITION:

@@ -1,8 +1,8 @@
 """`Hooks`: methods that a user overrides to observe a client and to change its records.
 
 Each method is called in the client's event loop: it must return soon, and must not block. If a
-method raises an exception, the logger `kproto.client` logs the exception, which has no other
-effect.
+method raises an exception, the logger `kproto.client` logs the exception; the exception has no
+other effect.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ _FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
 
 #: The most addresses with counts. Brokers in containers may get a new address at each start, and a
-#: faulty broker may return ever new addresses: their counts must not fill the memory of a client
-#: that runs for months.
+#: faulty broker may return ever new addresses: the counts of unused addresses must not fill the
+#: memory of a client that runs for months.
 MAX_ADDRESSES: Final = 1_000
 
 

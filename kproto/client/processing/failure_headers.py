@@ -2,7 +2,7 @@
 
 A forwarded record keeps its key, value and headers byte for byte. The failure headers follow the
 record's own headers. Failure headers are always complete and in the order of `FAILURE_HEADERS`, so
-that they can be removed again.
+that the client can find and remove them later.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ FAILURE_HEADERS: Final = (
     _DUE,
 )
 
-#: The header of a dead letter whose own headers could not be decoded: their encoded bytes.
+#: The name of the header that replaces the own headers of a dead letter if these could not be
+#: decoded; the value of the header has their encoded bytes.
 _UNREADABLE_HEADERS: Final = "kproto.unreadable.headers"
 
 #: The most bytes of an error message in a header: the record must still fit into max.message.bytes

@@ -1,7 +1,7 @@
 """`HandlerTransaction`: the records that a handler of `run` sends in the transaction of `run`.
 
-The records are collected while the handler runs, and appended when it has returned. So a handler
-that fails has sent nothing, and the transaction need not be aborted.
+The records are collected while the handler runs, and appended when the handler has returned. So a
+handler that fails has sent nothing, and the transaction need not be aborted.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ BatchFailures: TypeAlias = Mapping[int, Exception] | None
 class Stop(Exception):  # noqa: N818 - as StopIteration it is no error
     """Raised by a handler to end `run`.
 
-    `run` waits up to `drain_timeout_ms` for the handlers of other records. With `auto_commit` it
-    then commits offsets. If `done` is True, the record of this handler counts as processed.
+    `run` waits up to `drain_timeout_ms` for the handlers of other records. With `auto_commit`,
+    `run` then commits offsets. If `done` is True, the record of this handler counts as processed.
     Otherwise the record is redelivered.
     """
 

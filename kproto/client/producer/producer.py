@@ -209,9 +209,9 @@ class Producer:
         """Ends the open transaction of an earlier producer with the transactional id (KIP-939).
 
         Commits the transaction if `Transaction.prepare` has returned `state` for it; otherwise
-        aborts the transaction. Returns True if it is committed, False if it is aborted, and None if
-        it had ended already. Raises the errors of the end of a transaction, and ConfigurationError
-        for a producer without `two_phase_commit`.
+        aborts the transaction. Returns True if the transaction is committed, False if it is
+        aborted, and None if it had ended before this call. Raises the errors of the end of a
+        transaction, and ConfigurationError for a producer without `two_phase_commit`.
         """
         if self._transactions is None or not self.settings.two_phase_commit:
             raise ConfigurationError("the producer has no two-phase commit: set two_phase_commit")

@@ -251,10 +251,10 @@ class ProducerTransactions:
 
         Raises TransactionAbortedError, after an abort, if a record or a commit of offsets has
         failed, or if the producer was closed. If the call is cancelled before EndTxn is sent, the
-        transaction is aborted. If it is cancelled later, it waits for the end of the transaction,
-        within `cancelled_close_ms` and `error_flush_ms`. The commit of a prepared transaction sends
-        EndTxn without a wait, so a cancellation cannot abort the transaction after the database has
-        committed its own transaction.
+        transaction is aborted. If the call is cancelled later, it waits for the end of the
+        transaction, within `cancelled_close_ms` and `error_flush_ms`. The commit of a prepared
+        transaction sends EndTxn without a wait, so a cancellation cannot abort the transaction
+        after the database has committed its own transaction.
         """
         self._raise_if_closed(transaction)
         manager = self._manager

@@ -88,8 +88,8 @@ class ProducerSettings:
     #: librdkafka's names: `murmur2_random` (the default of Java's client), `consistent_random` (the
     #: default of librdkafka) and `fnv1a_random`; `murmur2`, `consistent` and `fnv1a`, which hash a
     #: missing key as an empty key; and `random`. A function gets the topic, the key, all partitions
-    #: and those with a leader, and returns a partition; its errors are raised as EncodeError. It is
-    #: called in the event loop's thread for each record.
+    #: and those with a leader, and returns a partition; its errors are raised as EncodeError. The
+    #: function is called in the event loop's thread for each record.
     partitioner: PartitionerName | Partitioner = "murmur2_random"
     #: Let brokers with auto.create.topics.enable create missing topics. A misspelt name would
     #: become a topic: therefore the default is False. Java's producer has no such setting: it

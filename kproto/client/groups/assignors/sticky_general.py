@@ -112,7 +112,7 @@ class StickyBalancer:
         """Assigns `tp` to the subscribed member with the fewest partitions.
 
         `may` returns True if a member may have a partition. If `may` is None, each member may have
-        it. Returns False if no member may have `tp`.
+        `tp`. Returns False if no member may have `tp`.
         """
         for at, (count, rank) in enumerate(self._order):
             member_id = self._by_rank[rank]

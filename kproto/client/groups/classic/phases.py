@@ -86,8 +86,8 @@ TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.LEAVING, _E.CLOSED): _P.FATAL,
 }
 
-#: Phases in which a member with a generation sends heartbeats. It sends them while it joins, too:
-#: the response shows that the broker is alive and knows the member.
+#: Phases in which a member with a generation sends heartbeats. The member also sends heartbeats
+#: while it joins: a response shows that the broker is alive and knows the member.
 HEARTBEATING: Final = frozenset(
     (
         _P.REVOKING,

@@ -29,8 +29,8 @@ _GROUP: Final = 32
 _SESSION: Final = "consumer.session.timeout.ms"
 
 #: The default of group.consumer.session.timeout.ms, and of its lower limit
-#: group.consumer.min.session.timeout.ms. It is `_HEARTBEATS_IN_SESSION` times the default heartbeat
-#: interval, 5 s.
+#: group.consumer.min.session.timeout.ms. This default is `_HEARTBEATS_IN_SESSION` times the default
+#: heartbeat interval, 5 s.
 DEFAULT_SESSION_MS: Final = 45_000
 _HEARTBEATS_IN_SESSION: Final = 9
 

@@ -67,7 +67,7 @@ class Transaction:
     block raises an exception, or is cancelled, the transaction is aborted. If a cancellation, for
     example by a timeout, arrives during the commit, the transaction may be committed all the same:
     `is_committed` has the outcome. An ack of a record means that the record is written, not that it
-    is committed: consumers with `read_committed` get it once the transaction is committed.
+    is committed: consumers with `read_committed` get the record once the transaction is committed.
 
     The begin and the end of the block raise FatalTransactionError if the producer cannot continue,
     and ProducerFencedError if another producer has taken over the transactional id. If no response

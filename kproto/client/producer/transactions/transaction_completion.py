@@ -1,9 +1,9 @@
 """`TransactionCompletion`: decides when a producer may begin to write after its last transaction.
 
 After EndTxn the coordinator writes the markers of the transaction. Until all markers are written,
-it adds no partition to the next transaction, and returns CONCURRENT_TRANSACTIONS. In transaction
-version 1 the producer gets this error, and retries after `completion_backoff_s`. In transaction
-version 2 (KIP-890) the leader of the partition gets this error, and retries after
+the coordinator adds no partition to the next transaction, and returns CONCURRENT_TRANSACTIONS. In
+transaction version 1 the producer gets this error, and retries after `completion_backoff_s`. In
+transaction version 2 (KIP-890) the leader of the partition gets this error, and retries after
 `add.partitions.to.txn.retry.backoff.ms`, 20 ms, though the markers of most transactions take only 1
 or 2 ms. So before its first write the producer requests the state of the transaction by
 DescribeTransactions, which changes nothing, and needs no right that the producer lacks. If the
@@ -84,7 +84,7 @@ class TransactionCompletion:
         return self._is_pending
 
     def on_state(self, state: str, now: float) -> None:
-        """Processes the state in a response: requests it again, or permits the next write."""
+        """Processes the state in a response: requests the state again, or permits a write."""
         self._requests += 1
         self.not_before = now + completion_backoff_s(self._requests)
         self._is_pending = state in IN_COMPLETION and self.not_before < self._ends_at

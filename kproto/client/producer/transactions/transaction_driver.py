@@ -1,9 +1,9 @@
 """`TransactionDriver`: sends the requests of the transaction manager, one after the other.
 
-A request is written at once if the connection to its coordinator is open and accepts it, and its
-response is processed in the iteration of the event loop in which it arrives. A task runs only for
-requests that must wait. So a call that waits for a result can be cancelled without an effect on the
-requests.
+A request is written at once if the connection to its coordinator is open and accepts the request,
+and the response is processed in the iteration of the event loop in which it arrives. A task runs
+only for requests that must wait. So a call that waits for a result can be cancelled without an
+effect on the requests.
 """
 
 from __future__ import annotations
