@@ -27,8 +27,8 @@ __all__ = [
     "unknown_of",
 ]
 
-#: The most characters of an attribute value in an error or a repr: enough for a UUID, a time or a
-#: short URI, too few to copy a whole payload into a log.
+#: The maximum number of characters of an attribute value in an error or a repr: enough for a UUID,
+#: a time or a short URI, too few to copy a whole payload into a log.
 MAX_SHOWN = 48
 
 

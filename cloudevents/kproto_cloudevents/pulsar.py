@@ -116,7 +116,7 @@ class NotAPulsarEvent(NamedTuple):
     """
 
     message: PulsarMessage
-    #: The reason why it is not an event.
+    #: The reason why the message is not an event.
     reason: str
 
 

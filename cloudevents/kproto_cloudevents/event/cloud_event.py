@@ -399,7 +399,7 @@ def _merged_attributes(
     attributes: Mapping[str, AttributeInput] | None,
     named: Mapping[str, AttributeInput],
 ) -> dict[str, AttributeInput]:
-    """Merges the attributes of the event, the mapping and the keywords; later ones win."""
+    """Merges attributes: `attributes` override `current`, and `named` override both of these."""
     if attributes is None:
         return {**current, **named}
     # An event has data too, which `**` would drop: the caller must pass `dict(event)`.

@@ -112,7 +112,7 @@ class TextOrBase64(str):
 
 #: Matches the name of the member `data`, escaped or not, up to its value. In a checked event, no
 #: earlier text matches: outside of strings, a colon follows only a name; the reader refuses a name
-#: that contains `\"`; and it ensures that no other member of the event is an object.
+#: that contains `\"`; and the reader ensures that no other member of the event is an object.
 _DATA_NAME: Final = re.compile(
     '"(?:d|\\\\u0064)(?:a|\\\\u0061)(?:t|\\\\u0074)(?:a|\\\\u0061)"[ \\t\\n\\r]*:[ \\t\\n\\r]*'
 )
@@ -128,7 +128,7 @@ def _data_start(document: str) -> int:
 
 Data = bytes | str | JsonText | None
 
-#: The most frequent datacontenttype, which is recognized without parsing.
+#: The datacontenttype that occurs most often; it is recognized without parsing.
 USUAL_TYPE: Final = "application/json"
 
 _DATA_CLAUSES = ('JSON format 3.1.1 "Payload Serialization"',)

@@ -193,7 +193,8 @@ _TRACEPARENT_LENGTH: Final = 55
 
 #: A sequence may be padded with zeros, so that strings sort like numbers.
 _PADDED_INTEGER: Final = re.compile("-?[0-9]+")
-#: The most characters of a sequence whose sequencetype is Integer; a longer one is refused.
+#: The maximum number of characters of a sequence whose sequencetype is Integer; a longer sequence
+#: is refused.
 _MAX_PADDED: Final = 64
 
 

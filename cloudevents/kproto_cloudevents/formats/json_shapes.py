@@ -24,12 +24,14 @@ from ..versions.spec_version import Check, SpecVersion
 
 __all__ = ["MAX_LENGTH", "MAX_SHAPES", "PATIENCE", "ShapedMembers", "learn_shape", "shaped_members"]
 
-#: The most shapes per number of members; a document is matched against each of them.
+#: The maximum number of shapes with the same number of members; a document is matched against each
+#: of these shapes.
 MAX_SHAPES: Final = 4
-#: The most characters of a shape, without the values; a longer shape is not learned.
+#: The maximum number of characters of a shape, without the values; a longer shape is not learned.
 MAX_LENGTH: Final = 2048
 
-#: After more than this many documents in a row without a known shape, only every 16th is matched.
+#: If more than this many documents in a row have no known shape, only every 16th document is
+#: matched after that.
 PATIENCE: Final = 16
 
 #: The name before the data. Inside a JSON string its quotes would have backslashes.

@@ -35,7 +35,7 @@ class ForwardOnly(NamedTuple):
     """A record that was not read as an event; it can be forwarded unchanged."""
 
     record: KafkaRecord
-    #: The reason why it is not a readable event.
+    #: The reason why the record is not a readable event.
     reason: str
 
 

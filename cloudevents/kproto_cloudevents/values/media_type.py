@@ -97,6 +97,7 @@ def _parse(text: str) -> MediaType | None:
     return MediaType(match[1].lower(), match[2].lower(), tuple(parameters))
 
 
-#: The most characters of a media type that is cached. A topic has only a few media types.
+#: The maximum number of characters of a media type that is cached. A topic has only a few media
+#: types.
 _REMEMBERED_LENGTH = 256
 _remembered = lru_cache(maxsize=1024)(_parse)

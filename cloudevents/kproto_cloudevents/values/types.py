@@ -567,7 +567,8 @@ TYPES: Final = {
     for each in (BOOLEAN, INTEGER, STRING, BINARY, URI, URI_REFERENCE, TIMESTAMP, MAP)
 }
 
-#: In order of the checks: bool is a subclass of int, and the last four of str.
+#: The CloudEvents type by Python type, in the order of the checks: bool comes before int, its base
+#: class. The last four Python types are subclasses of str.
 _TYPE_OF: Final[tuple[tuple[type, AttributeType], ...]] = (
     (bool, BOOLEAN),
     (int, INTEGER),

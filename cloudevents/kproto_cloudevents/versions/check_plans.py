@@ -18,7 +18,7 @@ __all__ = ["MAX_NAMES", "MAX_PLANS", "checked_attributes"]
 #: The maximum number of plans per version. If every event had a new order of names, learning a plan
 #: for each would double the cost.
 MAX_PLANS: Final = 1024
-#: The most names of a plan. No plan is learned for more names.
+#: The maximum number of names in a plan. No plan is learned for more names.
 MAX_NAMES: Final = 32
 
 

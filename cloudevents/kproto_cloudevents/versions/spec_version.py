@@ -26,13 +26,13 @@ Check = tuple[str, set[str], Callable[[str], object]]
 #: The specification advises against longer names (CloudEvents 1.0 "Naming Conventions").
 ADVISED_NAME_LENGTH: Final = 20
 
-#: The most extension names that are cached as valid, so that each is checked once. A topic has a
-#: handful; producers of new names must not fill the memory.
+#: The maximum number of extension names that are cached as valid, so that each name is checked
+#: once. A topic has a handful; producers of new names must not fill the memory.
 REMEMBERED_NAMES: Final = 1024
-#: The most values of one attribute that are cached as valid; a full cache is cleared. Sources,
-#: types and content types repeat within a topic.
+#: The maximum number of values of one attribute that are cached as valid; a full cache is cleared.
+#: Sources, types and content types repeat within a topic.
 REMEMBERED_VALUES: Final = 1024
-#: The most characters (or bytes of a header) of a value that is cached.
+#: The maximum number of characters (or bytes of a header) of a value that is cached.
 REMEMBERED_LENGTH: Final = 256
 
 
