@@ -200,7 +200,7 @@ def _section_columns(
 
 
 def _check_offsets(offsets: Int64s, batches: Sequence[RecordBatch], counts: Int64s) -> None:
-    """Raises CorruptBatchError if an offset is outside of its batch, or not above the previous one.
+    """Raises CorruptBatchError for an offset outside of its batch or not above its predecessor.
 
     The batches are in the order of their offsets, so the offsets must also rise between batches.
     """

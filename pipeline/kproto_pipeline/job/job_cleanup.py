@@ -23,7 +23,8 @@ __all__ = ["cleanup_on_failure"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: The longest wait for cancelled tasks, in seconds; Spark kills Python workers after two.
+#: How long to wait for cancelled tasks, at most, in seconds; Spark kills Python workers after two
+#: seconds.
 _CANCEL_TIMEOUT_S: Final = 60.0
 
 

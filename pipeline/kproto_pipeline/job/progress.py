@@ -22,7 +22,7 @@ __all__ = ["Progress", "bar_chart", "summary"]
 _WIDTH: Final = 20
 #: The number of samples from which the rate is computed; few, so that changes show.
 _SAMPLES: Final = 50
-#: The most topics, and the most bars, that are shown; the others are summed up.
+#: The maximum number of shown topics, and of shown bars; all other topics or bars are summed up.
 _SHOWN_TOPICS: Final = 3
 _BARS: Final = 12
 

@@ -20,7 +20,7 @@ __all__ = ["run_spark_work", "spark_session"]
 
 T = TypeVar("T")
 
-#: The longest wait for the Java process to end after Spark has stopped, in seconds.
+#: How long to wait, at most, until the Java process ends after Spark has stopped, in seconds.
 _JAVA_EXIT_TIMEOUT_S: Final = 20.0
 
 #: Defaults of every session: no web UI, log errors only, timestamps in UTC.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS", "add_pattern", "set_redaction_patterns"]
 
-#: By Spark setting, its pattern: for the options of a plan, by name or value; and for options in
-#: the text of a Spark Connect request.
+#: The pattern to add to each Spark setting. The patterns match secret options of a plan by name, by
+#: value, and in the text of a Spark Connect request.
 PATTERNS: Final[Mapping[str, str]] = {
     "spark.sql.redaction.options.regex": r"(?i:^kafka\.(?:sasl|ssl)\.)|PRIVATE KEY-----",
     "spark.sql.redaction.string.regex": (

@@ -28,7 +28,7 @@ __all__ = ["EncodedRows", "record_sections"]
 #: The attributes of a record, always 0, and a timestamp delta of 0.
 _HEAD: Final = binary_scalar(b"\x00\x00")
 
-#: The most bytes of an offset delta as a varint.
+#: The maximum size of an offset delta as a varint, in bytes.
 _LARGEST_DELTA: Final = 5
 
 

@@ -54,13 +54,16 @@ logger = logging.getLogger("kproto.pipeline")
 _OFFSET_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
-#: The most ranges that are fetched at once: enough that the task never waits for the next range.
+#: The maximum number of ranges that are fetched at once: enough that the task never waits for the
+#: next range.
 _MAX_CONCURRENT_RANGES: Final = 8
 
-#: The fewest bytes of a first fetch: a few batches, even if recent records were small.
+#: The minimum bytes that the first fetch of a range requests: a few batches, even if recent records
+#: were small.
 _MIN_FIRST_FETCH_BYTES: Final = 64 << 10
 
-#: The most topics with a recorded size; when there are more, all sizes are cleared.
+#: The maximum number of topics with a recorded size. If there are more topics, all sizes are
+#: cleared.
 _MAX_SIZED_TOPICS: Final = 1_000
 
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")

@@ -17,7 +17,7 @@ __all__ = ["EncodingThread"]
 
 T = TypeVar("T")
 
-#: The most queued items; an item is some megabytes of rows.
+#: The maximum number of queued items; an item is some megabytes of rows.
 _MAX_QUEUED: Final = 2
 
 

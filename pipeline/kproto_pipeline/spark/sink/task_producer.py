@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodedBatch", "TaskProducer"]
 
-#: The most batches in the queue before the producer, which has its own buffer limit.
+#: The maximum number of batches that are queued for the producer; the producer has a separate
+#: buffer limit.
 _MAX_QUEUED_BATCHES: Final = 8
 
 

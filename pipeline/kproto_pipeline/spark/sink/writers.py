@@ -36,7 +36,7 @@ __all__ = ["KprotoStreamWriter", "KprotoWriter", "TaskCommitMessage"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: The most rows and bytes of an Arrow batch when Spark passes rows.
+#: The maximum number of rows, and of bytes, of an Arrow batch if Spark passes rows.
 _BATCH_ROWS: Final = 10_000
 _BATCH_BYTES: Final = 8 << 20
 

@@ -59,17 +59,18 @@ __all__ = ["KprotoStreamReader"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: The most attempts to list offsets, and the interval in seconds, if a log is missing or ends
-#: before the stream's offset. The high watermark of a new leader may lag (KIP-207), and after the
-#: election of a controller, brokers may not know a topic yet.
+#: If a log is missing or ends before the stream's offset: the maximum number of attempts to list
+#: offsets, and the seconds between two attempts. The high watermark of a new leader may lag
+#: (KIP-207), and after the election of a controller, brokers may not know a topic yet.
 _MAX_ATTEMPTS: Final = 25
 _RETRY_INTERVAL_S: Final = 0.2
 
-#: The most offsets, of several partitions, that one task reads unless `minPartitions` or
-#: `maxRecordsPerPartition` is set: starting a task takes longer than reading so few.
+#: The maximum number of offsets that one task reads from several partitions, because starting a
+#: task takes longer than reading so few offsets. If `minPartitions` or `maxRecordsPerPartition` is
+#: set, each task reads a single range.
 _MAX_COALESCED_OFFSETS: Final = 1_000
 
-#: The longest wait for an offset commit, in seconds; the next micro-batch commits again.
+#: How long to wait for an offset commit, at most, in seconds; the next micro-batch commits again.
 _COMMIT_TIMEOUT_S: Final = 5.0
 
 
