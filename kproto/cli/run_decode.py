@@ -109,7 +109,9 @@ def _of_message(options: argparse.Namespace, data: bytes) -> Node:
 
 
 def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
-    """Prints the guesses, then yields the tree of the best guess. With `--json`, yields nothing.
+    """Prints the guesses, then yields the tree of the best guess.
+
+    With `--json`, prints the guesses as JSON, and yields no tree.
 
     Raises ConfigurationError if no known message fits the bytes.
     """

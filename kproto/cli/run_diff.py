@@ -95,8 +95,8 @@ def _print_versions(versions: Sequence[study.VersionChanges]) -> None:
 def _marks(api: study.ApiRange) -> str:
     """Returns the marks of an API in a release.
 
-    They are its unstable, flexible and deprecated versions, the listeners that serve it, and its
-    former name if the release uses one.
+    The marks are the unstable, flexible and deprecated versions of the API, the listeners that
+    serve the API, and its former name if the release uses a former name.
     """
     marks = [
         f"{word} {versions}"
