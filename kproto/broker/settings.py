@@ -102,7 +102,7 @@ class BrokerSettings:
     #: container forwards another port.
     advertised_port: int | None = None
     #: The listeners, each with its own security protocol; empty for one plaintext listener at
-    #: `host` and `port`. `Broker.bootstrap` is the address of the first.
+    #: `host` and `port`. `Broker.bootstrap` is the address of the first listener.
     listeners: tuple[Listener, ...] = ()
     #: Passwords by user name, for PLAIN and SCRAM.
     users: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)

@@ -138,7 +138,7 @@ class RequestOutcome:
     silent: bool = False
 
     def apply(self, outcome: Decided) -> bool:
-        """Adds an outcome; returns True if no later control function may be called."""
+        """Adds an outcome; returns True if it is final, so that no later function is called."""
         match outcome:
             case Throttle():
                 self.throttle_ms = max(self.throttle_ms, outcome.ms)

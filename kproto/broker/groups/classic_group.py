@@ -57,9 +57,9 @@ EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 class ClassicGroup(Watchable):
     """Implements a classic group; a new group is Empty.
 
-    `store` is called to store changed metadata. If it raises BrokerResponseError, new assignments
-    or a new member id do not take effect, and the delayed requests get the error. A group without
-    members becomes Empty even if `store` fails.
+    `store` is called to store changed metadata. If `store` raises BrokerResponseError, new
+    assignments or a new member id do not take effect, and the delayed requests get the error. A
+    group without members becomes Empty even if `store` fails.
     """
 
     def __init__(

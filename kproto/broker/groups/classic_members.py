@@ -172,11 +172,11 @@ class ClassicMember:
     """Holds a member; `instance_id` is set for a static member (KIP-345), None for a dynamic one.
 
     `protocols` are in the order of preference. `deadline_ms` is the time at which the session
-    expires, as `ClockReading.ms`; None if the session expired during a delayed request, because
-    such a member stays in the group. `is_new` is True until the first generation of the member.
-    Until then the response to the member's JoinGroup is delayed, the member sends no heartbeats,
-    and its timeout is `ClassicGroupLimits.new_member_join_timeout_ms` instead of the session
-    timeout.
+    expires, as `ClockReading.ms`; None if the session expired while a response to the member was
+    delayed, because such a member stays in the group. `is_new` is True until the first generation
+    of the member. Until then the response to the member's JoinGroup is delayed, the member sends no
+    heartbeats, and its timeout is `ClassicGroupLimits.new_member_join_timeout_ms` instead of the
+    session timeout.
     """
 
     member_id: str

@@ -218,7 +218,7 @@ class FetchOperation:
     def _check_topic_unchanged(self, cached: CachedPartition, topic: Topic) -> None:
         """Raises an injected error, or the error for a topic that was deleted or recreated.
 
-        A topic may be deleted while the request waits, or after its session was created.
+        A topic may be deleted while the request waits, or after the fetch session was created.
         """
         refuse = self.context.refuse
         if refuse is not None and refuse.includes(topic.name, cached.requested.partition):

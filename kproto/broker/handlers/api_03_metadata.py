@@ -52,7 +52,7 @@ _FIRST_VERSION_BY_ID: Final = 12
 
 @handles(MetadataRequest, versions=range(14))
 def metadata(context: Context, request: MetadataRequest, version: int) -> MetadataResponse:
-    """Returns the brokers and the requested topics, and may create missing topics."""
+    """Returns the brokers and the requested topics; creates missing topics if this is allowed."""
     cluster = context.cluster
     response = MetadataResponse(
         brokers=[

@@ -61,8 +61,8 @@ class EntityFilter(NamedTuple):
     """Matches entities that have all entity types of `exact` and `any_name`.
 
     `exact` maps an entity type to the name that the entity must have; None is the default entity.
-    For an entity type in `any_name`, any name and the default match. With `strict`, an entity with
-    further types does not match.
+    For an entity type in `any_name`, any name and the default entity match. With `strict`, an
+    entity with further types does not match.
     """
 
     exact: Mapping[str, str | None]

@@ -88,7 +88,7 @@ def _repeats(node: _Node) -> int:
 
 
 class _RegexMatcher:
-    """Computes the positions in one text at which a match of a part of the expression may end.
+    """Computes the positions in one text at which a match of a part of the expression can end.
 
     Caches the result for each part and start position.
     """
