@@ -134,8 +134,8 @@ class RecordTracker:
     def _has_predecessor(self, shard: Shard) -> bool:
         """Returns True while a handler processes a record of an older shard of the partition.
 
-        A partition gets another shard after a seek or a truncation of its log. Only shards of the
-        same assignment count.
+        A partition gets another shard after a seek or a truncation of its log. Only shards with the
+        assignment epoch of `shard` count.
         """
         return any(
             each.assignment_epoch == shard.assignment_epoch

@@ -128,7 +128,7 @@ class TransactionCycle:
             self.phase = CyclePhase.ACCEPTING
 
     def restart(self) -> bool:
-        """Makes the transaction abort; returns False if it is aborted already, or has failed."""
+        """Makes the transaction abort; returns False in the phases RESTARTING and FAILED."""
         if self.phase in (CyclePhase.RESTARTING, CyclePhase.FAILED):
             return False
         self.phase = CyclePhase.RESTARTING
@@ -139,7 +139,7 @@ class TransactionCycle:
         return not self.touched.isdisjoint(epochs)
 
     def on_committed(self) -> None:
-        """Ends the committed transaction; a restart that was requested meanwhile follows."""
+        """Ends the committed transaction; if a restart was requested meanwhile, it follows."""
         self._end_transaction()
         self._done = self._committing
         self._restarts = 0
@@ -154,7 +154,8 @@ class TransactionCycle:
     def on_restarted(self, now: float) -> None:
         """Ends the restart: polls continue at the committed offsets.
 
-        A later restart waits for a backoff, unless a transaction was committed before it.
+        The next restart waits for a backoff, unless a transaction is committed before the next
+        restart.
         """
         self._end_transaction()
         self.is_overdue = False

@@ -44,8 +44,8 @@ LAST_SEQUENCE: Final = 0x7FFFFFFF
 #: The largest epoch (KIP-360).
 LAST_EPOCH: Final = 0x7FFF
 
-#: Errors after which no epoch of a producer id can be used: the broker has forgotten the id, or has
-#: seen a later epoch of another producer.
+#: Errors after which no epoch of a producer id can be used: the broker has forgotten the id, or
+#: another producer uses the id with a later epoch.
 _LOSES_PRODUCER_ID: Final = frozenset(
     map(code_of, ("INVALID_PRODUCER_EPOCH", "UNKNOWN_PRODUCER_ID"))
 )
