@@ -48,7 +48,10 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """Holds a config that can set the value of a `ConfigEntry`; the first of a list applies."""
+    """Holds a config that can set the value of a `ConfigEntry`.
+
+    In a list of synonyms, the first synonym sets the value.
+    """
 
     name: str
     value: str | None

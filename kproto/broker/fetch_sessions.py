@@ -202,7 +202,7 @@ class FetchSessionCache:
     1. the least recently used session, if it was not used for `eviction_ms`
        (min.incremental.fetch.session.eviction.ms);
     2. else, of the sessions that were older than `eviction_ms` at their last use, the session with
-       the fewest partitions, if it has fewer than the new session.
+       the fewest partitions, if it has fewer partitions than the new session.
 
     If no session may be evicted, no session is created, and the client must name all partitions in
     its next request again. Unlike in Kafka, sessions of followers are not privileged. `new_id`

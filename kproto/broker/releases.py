@@ -73,9 +73,9 @@ def advertised_versions(
 ) -> dict[int, range]:
     """Returns the versions that ApiVersions lists; `implemented` has the supported versions.
 
-    If `release` is a str, Produce is listed from v0 on. Kafka 4.0 and later list v0 to v2, although
-    they do not support these versions, because librdkafka would otherwise send batches without
-    compression (KAFKA-18659).
+    If `release` is a str, Produce is listed from v0 on. Kafka 4.0 and later do not support v0 to
+    v2. They list these versions because librdkafka would otherwise send batches without compression
+    (KAFKA-18659).
     """
     listed = dict(implemented)
     if isinstance(release, str) and _PRODUCE in listed:

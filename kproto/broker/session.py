@@ -43,7 +43,8 @@ __all__ = ["Session", "await_response"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: Responses are collected while more requests are queued, and written when they exceed this size.
+#: While more requests are queued, responses are collected. They are written when their total size
+#: exceeds this number of bytes.
 _MAX_GATHERED_BYTES: Final = 65_536
 
 #: Approximate memory of a queued frame in bytes, in addition to its content.

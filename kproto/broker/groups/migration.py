@@ -1,9 +1,9 @@
 """Converts groups between the classic and the consumer protocol while they have members (KIP-848).
 
-`convert_to_consumer_group` upgrades a classic group. Its members keep their assignments and
-continue to use the classic protocol. `convert_to_classic_group` downgrades a group when its last
-member of the consumer protocol leaves, or when a classic member replaces that member. Each of these
-functions returns the new state; the caller stores the records and replaces the group.
+`convert_to_consumer_group` upgrades a classic group. The members of the group keep their
+assignments and continue to use the classic protocol. `convert_to_classic_group` downgrades a group
+when its last member of the consumer protocol leaves, or when a classic member replaces that member.
+Each of these functions returns the new state; the caller stores the records and replaces the group.
 """
 
 from __future__ import annotations

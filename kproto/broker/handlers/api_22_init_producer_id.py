@@ -11,9 +11,9 @@ A producer without a transactional id gets a new producer id with epoch 0, even 
 the producer's current id and epoch. A request with a producer id but no epoch, or the reverse, gets
 INVALID_REQUEST.
 
-A transactional id gets its producer id with a bumped epoch, which fences its former producer. If a
-transaction is ongoing, it is aborted, and the response is CONCURRENT_TRANSACTIONS: the client
-repeats the request.
+A transactional id gets its producer id with a bumped epoch. The bumped epoch fences the former
+producer. If a transaction is ongoing, it is aborted, and the response is CONCURRENT_TRANSACTIONS:
+the client repeats the request.
 
 A producer with two-phase commit gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless the broker has
 transaction.two.phase.commit.enable. With keepPreparedTxn the ongoing transaction is not aborted;

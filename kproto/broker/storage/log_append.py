@@ -310,10 +310,10 @@ def _check_batch(batch: RecordBatch, config: TopicConfig, version: int) -> None:
 def _with_checked_timestamps(batch: RecordBatch, config: TopicConfig, now_ms: int) -> RecordBatch:
     """Checks the timestamps of a batch; returns the batch with a corrected largest timestamp.
 
-    Trusts the header if its base timestamp and its largest timestamp are in order and within the
-    bounds of the topic, or are both -1. Otherwise reads the records, and raises INVALID_TIMESTAMP
-    if the timestamp of a record is out of the bounds. Checks nothing for a topic with log append
-    times.
+    Trusts the header if its base timestamp is not after its largest timestamp, and these two are
+    within the bounds of the topic. Also trusts a header in which both timestamps are -1. Otherwise
+    reads the records, and raises INVALID_TIMESTAMP if the timestamp of a record is out of the
+    bounds. Checks nothing for a topic with log append times.
     """
     if config.log_append_time:
         return batch  # the append sets the timestamp of all records

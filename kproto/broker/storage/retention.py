@@ -14,7 +14,7 @@ __all__ = ["apply_retention"]
 
 
 def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
-    """Deletes the oldest batch while it has expired or the log exceeds its size limit.
+    """Deletes the oldest batches that have expired or that exceed the log's size limit.
 
     The limits are `retention.ms` and `retention.bytes`.
     """
