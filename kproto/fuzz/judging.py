@@ -86,8 +86,8 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
     An answer is undecided if the implementation does not support the case. It is also undecided if
     the judge refused the case, the implementation answered it, and one of these applies:
     - The judge decoded the message and could not encode it again.
-    - `by_kproto` is True, so kproto is the judge, and `lenient_reader` finds a deviation in the
-      bytes, which Kafka's classes accept.
+    - `by_kproto` is True, so kproto is the judge, and `lenient_reader` finds a deviation:
+      bytes that kproto refuses and Kafka's classes accept.
 
     If an undecided answer has `Answer.faults`, only the verdicts on these faults are returned.
     """

@@ -3,8 +3,8 @@
 kproto refuses some bytes that Kafka's readers accept (`DeviationFromKafka`). kproto accepts no
 bytes that Kafka's readers refuse. The reader in this module detects the deviations. It follows the
 layout of the message version, shares no code with kproto's codec and builds no message. It also
-reports bytes that all readers accept and no writer creates (`Oddity`), and the positions of
-lengths, counts and tags, which `mutations` changes.
+reports bytes that all readers accept and no writer creates (`Oddity`), and the positions of the
+lengths, counts and tags that `mutations` changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Matches responses to requests, and reads them; writes an unchanged message as the received bytes.
 
 The received bytes of a message are stored unchanged. A buffer other than `bytes` is copied, so that
-its owner may reuse it. `PendingRequests` holds the requests of one connection that have no response
-yet.
+the owner of the buffer can reuse it. `PendingRequests` holds the requests of one connection that
+have no response yet.
 """
 
 from __future__ import annotations

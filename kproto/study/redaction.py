@@ -2,8 +2,9 @@
 
 `secret_fields` lists the secret fields. In a frame, each byte of a secret becomes an asterisk, so
 that the frame keeps its size and its layout. In JSON, a secret becomes `<hidden>`. The whole body
-of a frame is hidden if it cannot be read and its message may have secrets. It is also hidden if no
-definition has the api key, because the frame may be a SASL token that was sent without a handshake.
+of a frame is hidden if the body cannot be read and the message may have secrets. The body is also
+hidden if no definition has the api key, because the frame may be a SASL token that was sent without
+a handshake.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes and checks tokens without a signature (KIP-255): JSON Web Signatures of `alg` none.
 
-They are for tests: any client can make one. Kafka's broker accepts them for OAUTHBEARER until a
-validator is configured. The caller passes in the time.
+These tokens are for tests: any client can make one. Kafka's broker accepts them for OAUTHBEARER
+until a validator is configured. The caller passes in the time.
 """
 
 from __future__ import annotations
