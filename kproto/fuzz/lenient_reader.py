@@ -32,13 +32,15 @@ __all__ = [
 class DeviationFromKafka(Enum):
     """Lists the kinds of bytes that kproto refuses and Kafka accepts; each value describes one."""
 
-    LENGTH = "kproto refuses a length or count below -1, which Kafka takes for null"
-    TAG_COUNT = "kproto refuses a count of 2^31 tagged fields or more, which Kafka 3.9 takes for 0"
-    TAG_ORDER = "kproto refuses tags twice or out of order, of which Kafka takes the last"
-    TAG_SIZE = "kproto refuses a known tag whose declared size is wrong; Kafka does not look at it"
-    UTF8 = "kproto refuses bytes that are not UTF-8, which Kafka replaces by U+FFFD"
-    TAG_NUMBER = "kproto refuses a tag of 2^31-1 or more, which Kafka reads and cannot write"
-    TAG_VERSION = "kproto refuses a tag that is a field of later versions, which older Kafka keeps"
+    LENGTH = "kproto refuses a length or count below -1; Kafka takes it for null"
+    TAG_COUNT = "kproto refuses a count of 2^31 tagged fields or more; Kafka 3.9 takes it for 0"
+    TAG_ORDER = "kproto refuses tags twice or out of order; Kafka takes the last value of each tag"
+    TAG_SIZE = "kproto refuses a known tag whose declared size is wrong; Kafka ignores this size"
+    UTF8 = "kproto refuses bytes that are not UTF-8; Kafka replaces them by U+FFFD"
+    TAG_NUMBER = "kproto refuses a tag of 2^31-1 or more; Kafka reads this tag, but cannot write it"
+    TAG_VERSION = (
+        "kproto refuses a tag that is a field only of later versions; older Kafka keeps it"
+    )
 
 
 class Oddity(Enum):

@@ -45,28 +45,32 @@ MUTATIONS: Final = 1_000_000
 SEED: Final = 20260601
 
 _OPINIONS: Final = (
-    "; the last columns have the versions at which other libraries agree with kproto, except for "
-    "the differences that tests/interop/test_second_opinions.py explains"
+    " The last columns have the versions at which the named library agrees with kproto, except for "
+    "the differences that tests/interop/test_second_opinions.py explains."
 )
 
 INTRODUCTION: Final = """\
 # Conformance
 
-This page compares every message of Kafka {releases}, at every version, with Kafka's own Java
-classes. `python -m tools.reference conformance` (`make conformance`) writes this page. A test
-repeats the comparison, and fails if its result differs from the page.
+This page has the results of comparing kproto with Kafka's own Java classes, for every message of
+Kafka {releases} and every version of it. `python -m tools.reference conformance`
+(`make conformance`) writes this page. A test repeats the comparison, and fails if the result
+differs from the page.
 
 ## Comparison
 
 {summary}
 
-For each instance (see `kproto.testing.instances`: defaults, zeroes, distinct values, bounds, nulls
-at every depth, lengths around 127 and 16,383, unknown tagged fields; then random ones), Kafka's
-class
+An instance is a message whose fields have test values. `kproto.testing.instances` first creates
+instances with defaults, zeroes, distinct values, bounds, nulls at every depth, lengths around 127
+and 16,383, and unknown tagged fields; then it creates random instances. For each instance, Kafka's
+class must
 
-- reads the bytes that kproto writes, and writes the same bytes;
-- writes the JSON that kproto writes (except `records`: base64 in kproto, an empty string in Kafka);
-- encodes kproto's JSON, and its own JSON, to the bytes that kproto writes for the instance.
+- read the bytes that kproto writes, and write the same bytes;
+- write the JSON that kproto writes, except for fields of type `records`: kproto writes them as
+  base64, and Kafka writes an empty string;
+- encode kproto's JSON to the bytes that kproto writes for the instance, and encode Kafka's JSON to
+  the same bytes.
 
 """
 
@@ -100,10 +104,11 @@ def comparison_summary(compared: Mapping[ReleaseMessageVersion, ComparisonResult
     instances = sum(found.instances for found in compared.values())
     few = Counter(found.instances for found in compared.values() if found.instances < 50)
     return (
-        f"The comparison covers {len(names)} of {len(everything)} pairs of message and version "
-        f"({len(compared)} if each release counts), with {instances:,} instances: at least 50 per "
-        f"pair, except for {few.total()} pairs with fewer possible values. It found "
-        f"{len(unexpected(compared))} differences that the definitions do not cause."
+        f"The comparison covers {len(names)} of {len(everything)} pairs of a message and a version "
+        f"({len(compared)} if the pairs of each release are counted separately). It has "
+        f"{instances:,} instances: at least 50 per pair, except for {few.total()} pairs whose "
+        f"messages have fewer possible values. It found {len(unexpected(compared))} differences, "
+        "apart from the differences between Kafka's own definitions in the next table."
     )
 
 
@@ -121,8 +126,9 @@ def _definitional() -> str:
         for (release, name), fields in ADDED_LATER.items()
     ]
     return (
-        "The definitions themselves cause these differences, because kproto uses the last released "
-        f"definition of each version:\n\n{_table(('Message', 'Difference'), rows)}\n"
+        f"Kafka {' and '.join(RELEASES)} define some versions of messages differently. kproto uses "
+        "the newer definition of a version, and so differs from the older release in these "
+        f"messages:\n\n{_table(('Message', 'Difference'), rows)}\n"
     )
 
 
@@ -134,8 +140,8 @@ def _mutations(fuzzed: FuzzResult) -> str:
     return (
         "## Mutated encodings\n\n"
         f"{sum(fuzzed.by_pair.values()):,} mutated encodings (seed {fuzzed.seed}) were "
-        "decoded by Kafka's classes and by kproto; [Hostile bytes](hostile-bytes.md) explains the "
-        "rows.\n\n"
+        "decoded by Kafka's classes and by kproto. [Hostile bytes](hostile-bytes.md) explains the "
+        "cases.\n\n"
         f"{fuzz_table(fuzzed)}\n"
     )
 
@@ -147,7 +153,7 @@ def fuzz_table(fuzzed: FuzzResult) -> str:
     listed reason.
     """
     rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *DeviationFromKafka)]
-    rows.append(("they disagree without a listed reason", f"{fuzzed.disagreed:,}"))
+    rows.append(("kproto and Kafka disagree without one of these reasons", f"{fuzzed.disagreed:,}"))
     return _table(("Case", "Mutations"), rows)
 
 
@@ -176,11 +182,11 @@ def _messages(
     heads = ("Message", "Key", "Versions", *RELEASES, "Instances", "Mutations", "Vectors")
     return (
         "## Messages\n\n"
-        "The column of a release has the versions for which kproto and the release's classes agree "
-        "in bytes and JSON, except for the renamed and later fields listed above. The next columns "
-        "have the number of instances, mutated encodings and golden vectors of the message that "
-        "were compared with Kafka's classes"
-        f"{_OPINIONS if opinions else ''}.\n\n"
+        "The column of a Kafka release has the versions at which kproto agrees with the classes of "
+        "this release in bytes and JSON, except for the fields in the table above that were "
+        "renamed or added later. The columns Instances, Mutations and Vectors have the numbers of "
+        "instances, mutated encodings and golden vectors of the message that were compared with "
+        f"Kafka's classes.{_OPINIONS if opinions else ''}\n\n"
         f"{_table((*heads, *opinions), rows)}"
     )
 

@@ -32,9 +32,9 @@ __all__ = ["Agreement", "Case", "Disagreement", "judge", "judged_pairs", "mutati
 class Agreement(Enum):
     """The ways in which kproto and Kafka's class agree on bytes; each value is a description."""
 
-    SAME = "both read them whole, and write the same bytes"
-    MORE = "both read a message, write the same bytes, and leave the same bytes after it"
-    NEITHER = "both refuse them"
+    SAME = "both read all bytes and write the same bytes"
+    MORE = "both read a message and write the same bytes; the same bytes remain after the message"
+    NEITHER = "both refuse the bytes"
 
 
 class Disagreement(NamedTuple):
