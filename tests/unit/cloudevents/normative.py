@@ -16,10 +16,12 @@ PAGE = HERE.parents[2] / "docs" / "evidence" / "cloudevents.md"
 
 OPENING = """# CloudEvents: the normative statements
 
-This page lists the requirements of the specifications for libraries, in our own words, and the
-tests that check them for `kproto_cloudevents`. The tests are in `tests/unit/cloudevents/`. The page
-omits requirements for people (unique ids, encrypted data, how to define an extension) and for
-authors of other specifications. To change this page, change
+This page lists the requirements of the CloudEvents specifications for libraries, in our own words.
+For each requirement it names the tests that check `kproto_cloudevents`; the tests are in
+`tests/unit/cloudevents/`. The page omits requirements for people (unique ids, encrypted data, how
+to define an extension) and for authors of other specifications. The second column has the keyword
+of the specification, such as MUST or SHOULD NOT. The statement says what is true if the requirement
+is met, also beside MUST NOT and SHOULD NOT. To change this page, change
 `tests/unit/cloudevents/normative.toml` and run `python -m tests.unit.cloudevents.normative`.
 """
 
@@ -65,7 +67,7 @@ def page(table: Table) -> str:
     """Returns the documentation page as Markdown."""
     parts = [OPENING]
     for key, title in table.documents.items():
-        parts.append(f"## {title}\n\n| clause | | statement | tests |\n|---|---|---|---|")
+        parts.append(f"## {title}\n\n| clause | keyword | statement | tests |\n|---|---|---|---|")
         parts.extend(_row(each) for each in table.statements if each.of == key)
         parts.append("")
     return "\n".join(parts)
