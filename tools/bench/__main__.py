@@ -17,7 +17,7 @@ TABLES: Final = {
     "explanations": "Messages: explanation of broken bytes",
     "imports": "Importing messages",
     "records": "Record batches and CRC-32C",
-    "compiled": "Record batches, the modules compiled by mypyc",
+    "compiled": "Messages, record batches and the client, compiled by mypyc",
     "columnar": "A fetch response into Arrow arrays",
     "client": "Produce and consume, one partition of a real broker",
     "partitions": "Produce and consume, 1 to 1,000 partitions of a real broker",

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kproto.messages.base import Message
 
@@ -347,19 +347,19 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=41, help="rounds of each side per case")
     arguments = parser.parse_args()
     if INNER not in os.environ:
-        return run_in_peers()
+        return run_in_peers(sys.argv[1:], ROOT)
     figures = run(arguments.rounds, arguments.cases)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
     return 0
 
 
-def run_in_peers() -> int:
-    """Runs this file again with the other libraries' interpreter, which imports our packages."""
+def run_in_peers(arguments: Sequence[str], package: Path) -> int:
+    """Runs this file with the other libraries' interpreter; `package` is the folder of `kproto`."""
     from tools.setup.peers import peers_python
 
-    environment = {**os.environ, INNER: "1", "PYTHONPATH": str(ROOT)}
-    command = [str(peers_python()), "-P", __file__, *sys.argv[1:]]
+    environment = {**os.environ, INNER: "1", "PYTHONPATH": str(package)}
+    command = [str(peers_python()), "-P", __file__, *arguments]
     return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -11,9 +11,12 @@ from typing import Any, Final, Protocol
 
 from tools.setup.peers import peers_python
 
-__all__ = ["ROOT", "WorkerTask", "run_task"]
+__all__ = ["PACKAGE", "ROOT", "WorkerTask", "run_task"]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
+
+#: The environment variable with the folder of `kproto`, if it is not that of this checkout.
+PACKAGE: Final = "KPROTO_BENCH_PACKAGE"
 
 WORKER_TIMEOUT_S: Final = 300
 
@@ -37,11 +40,15 @@ def run_task(
     Python caches byte code in the folder `byte_code`.
     """
     python = sys.executable if task.client == "kproto" else str(peers_python())
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(byte_code)}
+    folders = [os.environ[PACKAGE], str(ROOT)] if PACKAGE in os.environ else [str(ROOT)]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(folders),
+        "PYTHONPYCACHEPREFIX": str(byte_code),
+    }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         finished = subprocess.run(
-            [python, "-m", worker, json.dumps(task._asdict())],
+            [python, "-P", "-m", worker, json.dumps(task._asdict())],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
