@@ -31,7 +31,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 #: The files that the tests need, copied to a folder without `kproto`.
 TEST_FILES: Final = ("pyproject.toml", "README.md", "Makefile")
 TEST_FOLDERS: Final = ("tests", "tools", "schemas", "docs", "examples")
-#: The tests of the compiled modules, and of the modules that call them most.
+#: The tests of the compiled modules, and of the modules that call them most. They run with Python's
+#: debugging allocator, which detects overruns of compiled code.
 TESTS: Final = (
     "tests/unit/wire",
     "tests/unit/records",
@@ -41,11 +42,26 @@ TESTS: Final = (
     "tests/unit/test_pickled_errors.py",
     "tests/unit/test_pickled_values.py",
 )
+#: The tests of other callers, of which the slow ones are left out.
+CALLERS: Final = (
+    "tests/unit/broker",
+    "tests/unit/client",
+    "tests/unit/fuzz",
+    "tests/unit/proxy",
+    "tests/unit/study",
+)
 SELECTED: Final = "not exhaustive and not kafka and not peers and not reference and not spark"
 
 #: Installed together with the wheel, in the versions that requirements/dev.txt pins.
-TEST_PACKAGES: Final = ("pytest", "pytest-asyncio", "pytest-xdist", "testcontainers", "trustme")
-EXTRAS: Final = "codegen,compression,testing"
+TEST_PACKAGES: Final = (
+    "anyio",
+    "pytest",
+    "pytest-asyncio",
+    "pytest-xdist",
+    "testcontainers",
+    "trustme",
+)
+EXTRAS: Final = "capture,codegen,compression,testing"
 
 TIMEOUT_S: Final = 1800.0
 IMPORT_ROUNDS: Final = 15
@@ -105,10 +121,11 @@ def install(wheel: Path, folder: Path) -> Path:
 
 
 def run_tests(python: Path, folder: Path, *, is_pure: bool = False) -> str:
-    """Runs the tests of the compiled modules with `python`, and returns pytest's last line.
+    """Runs the tests of the compiled modules and of their callers with `python`.
 
-    Copies the tests to `folder`, which must not have kproto's sources. Raises ProgramError with the
-    end of the output if a test fails or the interpreter crashes.
+    Returns the last lines of pytest. Copies the tests to `folder`, which must not have kproto's
+    sources. Raises ProgramError with the end of the output if a test fails or the interpreter
+    crashes.
     """
     for name in TEST_FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__")
@@ -116,10 +133,12 @@ def run_tests(python: Path, folder: Path, *, is_pure: bool = False) -> str:
     for name in TEST_FILES:
         shutil.copyfile(ROOT / name, folder / name)
     command = [str(python), "-X", "dev", "-X", "faulthandler", "-m", "pytest", "-q"]
-    command += ["-p", "no:cacheprovider", "--hypothesis-profile=quick", "-m", SELECTED, *TESTS]
-    # Python's debugging allocator detects overruns of compiled code.
-    environment = {"PYTHONMALLOC": "debug", "KPROTO_PURE": "1" if is_pure else ""}
-    return _run(command, folder, **environment).strip().splitlines()[-1]
+    command += ["-p", "no:cacheprovider", "--hypothesis-profile=quick", "-m"]
+    pure = "1" if is_pure else ""
+    own = _run([*command, SELECTED, *TESTS], folder, KPROTO_PURE=pure, PYTHONMALLOC="debug")
+    selected = f"{SELECTED} and not slow"
+    callers = _run([*command, selected, "--numprocesses=auto", *CALLERS], folder, KPROTO_PURE=pure)
+    return "; ".join(output.strip().splitlines()[-1] for output in (own, callers))
 
 
 def check_selection(python: Path, folder: Path) -> None:
