@@ -71,7 +71,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """The result of a storm."""
+    """The result of a storm, in which members of a group join, leave, stall and are killed."""
 
     plan: Plan
     verdict: Verdict = field(default_factory=Verdict)

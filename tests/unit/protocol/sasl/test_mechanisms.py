@@ -61,7 +61,7 @@ def test_any_name_and_password_prepared(mechanism: str, username: str, password:
 
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 def test_prepared_texts_meet(mechanism: str) -> None:
-    """SASLprep (RFC 4013) removes a soft hyphen, and replaces ª with a and Ⅸ with IX."""
+    """SASLprep (RFC 4013) removes a soft hyphen, and replaces "ª" by "a" and "Ⅸ" by "IX"."""
     server = server_for(mechanism, "IX", "a\u2168")
     client = client_exchange(mechanism, Credentials("I\u00adX", "\u00aaIX"))
     run(client, server)
