@@ -1,6 +1,6 @@
-"""The table of all releases: for each API, a row per release in which its facts changed.
+"""Writes the table of all releases as text: the content of `schemas/versions.json`.
 
-Formats `schemas/versions.json` from plain data.
+For each API, the table has a row for each release in which the facts of the API changed.
 """
 
 from __future__ import annotations

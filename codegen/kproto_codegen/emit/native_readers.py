@@ -1,7 +1,7 @@
-"""Emits the module that reads a message in compiled code, beside the module of the message.
+"""Emits the reader module of a message, which mypyc compiles in platform wheels.
 
-The module has only functions. It imports the classes from the module of the message, which calls
-the functions if it runs compiled.
+A reader module has only functions, and imports the message classes from the message's own module.
+The message's own module calls these functions only if kproto runs compiled.
 """
 
 from __future__ import annotations
