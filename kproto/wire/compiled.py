@@ -8,7 +8,7 @@ __all__ = ["__compiled__"]
 
 
 def _probe() -> None:
-    """Is a function of Python, or a built-in function if this module is compiled."""
+    """Does nothing; the type of this function shows whether mypyc has compiled the module."""
 
 
 #: True if mypyc has compiled kproto's codecs, False if Python interprets them.

@@ -233,7 +233,11 @@ def _judge_sightings(
 
 
 class _Seen(NamedTuple):
-    """A sighting, its member, and the member's first sighting time in the same assignment."""
+    """A record that `member` has seen.
+
+    `begun` is the time at which the member first saw a record of the partition after the partition
+    was assigned to it.
+    """
 
     seen: Sighting
     member: Member

@@ -156,8 +156,9 @@ class CommitState:
     def is_committed(
         self, tp: TopicPartition, offset: int, topic_id: Uuid, baseline: int, now: float
     ) -> bool:
-        """Returns True if a commit of `offset`, without metadata, is not due.
+        """Returns True if `offset` needs no commit: `due` would leave it out.
 
+        The commit of `offset` would have no metadata.
         `baseline` is the processed offset at the time of the assignment or of the last explicit
         commit: if `offset` is equal to `baseline`, no record was processed since that time.
         """

@@ -126,7 +126,9 @@ class ClusterView:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Sends a request to `broker`, or to the brokers for its type; returns the response.
+        """Sends a request and returns the response.
+
+        Without `broker`, the type of the request decides which brokers get it.
 
         See `Client.request`.
         """

@@ -49,11 +49,12 @@ class Shard(ABC):
     `incoming` has lists of queued records. `not_due` has the records of a retry topic that are not
     due yet, each with its due times by the wall clock and by the monotonic clock. `attempts` has
     the number of failures by offset. A shard that `is_draining` accepts and starts no records;
-    `dropped` is the first offset that it dropped without a start. The records of a shard that
-    `is_lost` are not committed. `is_ready` is True while the shard is in the tracker's queue of
-    ready shards. `is_timed` is True while a check for due records is scheduled. `has_backpressure`
-    is True while the consumer does not poll the partition, because `backpressure_limit` records
-    were queued. `mean_bytes` is the mean size of the records that the shard holds.
+    `dropped` is the offset of the first record that the shard dropped before a handler got it. The
+    records of a shard that `is_lost` are not committed. `is_ready` is True while the shard is in
+    the tracker's queue of ready shards. `is_timed` is True while a check for due records is
+    scheduled. `has_backpressure` is True while the consumer does not poll the partition, because
+    `backpressure_limit` records were queued. `mean_bytes` is the mean size of the records that the
+    shard holds.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Compresses and decompresses the records part of a batch as plain bytes.
+"""Compresses and decompresses the records of a batch as one byte string, without decoding them.
 
 `compression` has the table of codecs. Each codec has a module; `bounded` has the functions that
 limit the decompressed size.

@@ -1,8 +1,8 @@
 """Runs aiokafka's transactional producer: `BOOTSTRAP COMMAND ...`; prints one line of JSON.
 
 The module `transactional_peers` describes the commands, which are the same for all clients.
-aiokafka sends the offsets of a group without the member's metadata, so the output has no result
-"left member".
+aiokafka sends the offsets of a group without a member id, so a coordinator cannot refuse offsets of
+a member that has left. The output therefore lacks the result "left member".
 """
 
 from __future__ import annotations
