@@ -60,9 +60,9 @@ def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConne
 
 
 def real_broker(version: str, kafka_brokers: Brokers) -> RunningKafka:
-    """Returns a running Kafka broker of `version`; if it cannot start, skips the test.
+    """Returns a running Kafka broker of `version`.
 
-    In CI the test fails instead.
+    If the broker cannot start, skips the test; in CI the test fails.
     """
     try:
         return kafka_brokers.get(version)

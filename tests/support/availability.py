@@ -66,10 +66,10 @@ def _message(part: str, reason: object, install: str) -> str:
 
 @contextmanager
 def report_missing(reporter: pytest.TerminalReporter) -> Iterator[None]:
-    """Writes a section with one line for each reason for which tests were skipped.
+    """Writes a section about the tests that `skip_untested` skipped: one line per reason.
 
-    Writes the section at the end of the `with` block. pytest writes its own summary, with a line
-    for each skip, inside the block; that summary omits the skips of the section.
+    Writes the section at the end of the `with` block. Inside the block, pytest writes its own
+    summary of skipped tests; pytest's summary omits the tests that the section lists.
     """
     skipped = reporter.stats.get("skipped", [])
     reporter.stats["skipped"] = [it for it in skipped if PREFIX not in _reason(it)]

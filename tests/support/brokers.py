@@ -86,9 +86,11 @@ class Brokers:
         self._docker: bool | None = None
 
     def get(self, version: str) -> RunningKafka:
-        """Returns the broker of this version; after a failed start, raises its error again.
+        """Returns the broker of this version, and starts it if this is the first call.
 
-        If `KPROTO_BOOTSTRAP` is set, returns the broker at this address, whatever the version.
+        If the start failed in an earlier call, raises the error of that start again.
+
+        If `KPROTO_BOOTSTRAP` is set, ignores `version` and returns the broker at this address.
         """
         external = os.environ.get("KPROTO_BOOTSTRAP")
         if external:

@@ -20,7 +20,10 @@ KINDS: Final = ("once", "repeated", "anyio")
 async def run_until_cancelled(
     work: Coroutine[Any, Any, object], ready: asyncio.Event, kind: str
 ) -> None:
-    """Runs `work`, cancels it when `ready` is set, and waits until it has ended as cancelled."""
+    """Runs `work`, cancels it when `ready` is set, and waits until it has ended as cancelled.
+
+    `kind` is one of `KINDS`, and selects how `work` is cancelled.
+    """
     if kind == "anyio":
         await _in_cancel_scope(work, ready)
         return

@@ -1,6 +1,7 @@
-"""Compares each fetch plan and each fetch of a consumer with those of all its partitions.
+"""Checks each fetch plan and each fetch of a consumer against a computation over all partitions.
 
-A plan and a fetch look only at the partitions that have changed. The checks look at all partitions.
+The consumer updates a plan and a fetch only for the partitions that have changed. The checks
+compute the expected plan and the expected fetch from all partitions of the consumer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["checked_fetch", "checked_plan"]
 
 
 def checked_plan(plan: Callable[..., FetchPlan]) -> Callable[..., FetchPlan]:
-    """Returns `FetchPlanner.plan` with a check of its result."""
+    """Returns a function that calls `FetchPlanner.plan`, and checks the returned plan."""
 
     def check(
         self: FetchPlanner,
@@ -70,7 +71,7 @@ def checked_plan(plan: Callable[..., FetchPlan]) -> Callable[..., FetchPlan]:
 
 
 def checked_fetch(fetch_at: Callable[..., None]) -> Callable[..., None]:
-    """Returns `Fetcher._fetch_at` with a check of the partitions that the fetch requests."""
+    """Returns a function that calls `Fetcher._fetch_at`, and checks the requested partitions."""
 
     def check(self: Fetcher, node: int, fetches: NodeFetches, now: float, limit: int) -> None:
         fetch_at(self, node, fetches, now, limit)

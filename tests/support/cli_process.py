@@ -27,7 +27,7 @@ def started(
     stdout: Any = subprocess.PIPE,
     stderr: Any = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Runs `BEFORE python OPTIONS -m MODULE ARGUMENTS`; kills it at the end of the block.
+    """Runs `BEFORE python OPTIONS -m MODULE ARGUMENTS`; kills the process when the block ends.
 
     The caller must read the process's output, which is text.
     """

@@ -34,7 +34,7 @@ class DockerKafkaError(RuntimeError):
 
 
 def engine_answers() -> bool:
-    """Returns whether a Docker engine answers; an installed Docker client may lack an engine."""
+    """Returns whether a Docker engine answers; the Docker client alone does not suffice."""
     with warnings.catch_warnings():
         # After a refused connection, the engine's client does not close its socket.
         warnings.simplefilter("ignore", ResourceWarning)

@@ -16,8 +16,9 @@ FEWEST = 5
 def examples(number: int) -> int:
     """Returns `number`, or a proportionally lower number if the Hypothesis profile is quick.
 
-    A test that sets `max_examples` itself ignores the profile. Tests that pass this number draw
-    fewer examples in a quick run, and exactly `number` in CI and in every longer run.
+    A test that sets `max_examples` itself ignores the profile. A test that sets `max_examples` to
+    the returned number draws fewer examples in a quick run. In CI and in every longer run, the test
+    draws exactly `number` examples.
     """
     scaled = number * settings().max_examples // EVERYDAY_EXAMPLES
     return min(number, max(scaled, FEWEST))

@@ -21,9 +21,10 @@ def built(what: str, folder: Path, into: Path) -> Path:
 
 
 def built_tests(what: str, folder: Path, package: str, into: Path) -> Path:
-    """Builds the tests of a package that the module in `folder` requires; returns the program.
+    """Compiles the tests of the Go package `package` to a program; returns the program's path.
 
-    If the build fails, skips the test, or in CI fails the test.
+    The module in `folder` requires this package. If the build fails, skips the test, or in CI fails
+    the test.
     """
     return _build(what, folder, into / f"{folder.name}.test", "test", "-c", package)
 

@@ -1,8 +1,8 @@
-"""Runs a proxy in front of a correct broker; the proxy attacks the n-th response.
+"""Runs a proxy in front of a correct broker; the proxy attacks responses, chosen by number.
 
-An attack is a function of the frame's content, the decoded response and a random generator. It
-returns the bytes to send instead, and what happens to the connection afterwards. Responses are
-counted over all connections, in order of arrival.
+An attack is a function of the frame's content, the decoded response and a random generator. The
+function returns the bytes to send instead, and what happens to the connection afterwards. The
+proxy numbers the responses of all connections in order of arrival.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def mutated(content: bytes, response: ReceivedResponse, chance: random.Random) -
 
 
 def giant_inside(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Overwrites bytes of the body, perhaps a length or an offset, with the largest number."""
+    """Overwrites bytes at a random position of the body with the largest number.
+
+    The overwritten bytes are perhaps a length or an offset.
+    """
     body = bytearray(content[_ID:])
     giant = chance.choice([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f" + b"\xff" * 7])
     at = chance.randrange(max(1, len(body) - len(giant)))
@@ -70,7 +73,7 @@ def giant_inside(content: bytes, response: ReceivedResponse, chance: random.Rand
 
 
 def another_version(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Encodes the same response in another version."""
+    """Encodes the response in another version than that of the request."""
     message: Any = response.message
     versions = [version for version in type(message).VALID_VERSIONS if version != response.version]
     for version in chance.sample(versions, len(versions)):
@@ -108,7 +111,7 @@ def giant_frame(content: bytes, response: ReceivedResponse, chance: random.Rando
 
 
 def largest_frame(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Sends the largest allowed frame size, but few bytes."""
+    """Sends the largest allowed frame size, and then only a few bytes."""
     return Reply(struct.pack(">i", DEFAULT_MAX_FRAME_BYTES) + content, Then.SILENCE)
 
 
@@ -162,7 +165,7 @@ HONEST_AFTERWARDS = frozenset(ATTACKS) - {mutated, giant_inside, another_version
 
 
 class Hostile(Middleman):
-    """Applies `attack` to `times` responses, from response `number` on; the first is number 1."""
+    """Applies `attack` to `times` responses, from response number `number` on, counted from 1."""
 
     def __init__(
         self, target: str, number: int, attack: Attack, seed: object, times: int = 1

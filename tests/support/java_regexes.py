@@ -103,7 +103,7 @@ def re2_regex(chance: random.Random, depth: int = 2) -> str:
 
 
 def topic_names(chance: random.Random, count: int) -> list[str]:
-    """Returns topic names, and texts that no topic has, such as line breaks."""
+    """Returns valid topic names, and texts that are no topic names, e.g. with line breaks."""
     return [
         *("a", "b", "c", "x", "ab", "abc", "aB", "A-B", "a.b", "a_b", "aa", "aab", "1", "0-9"),
         *("orders-2024.eu", "AB", "_", "-", ".", "abab", "a\n", "a\r\n", "\n", "\r", "a\rb"),

@@ -24,7 +24,9 @@ _replaceable: Final[list[type]] = [asyncio.BaseEventLoop]
 
 
 def run_tests_on(name: str) -> None:
-    """Makes asyncio, and so pytest-asyncio, create the event loops `name` of `LOOPS`.
+    """Makes asyncio, and therefore pytest-asyncio, create only event loops of the kind `name`.
+
+    `name` is one of `LOOPS`.
 
     Replaces `new_event_loop` for the rest of the process, because event loop policies are
     deprecated since Python 3.14. Raises `pytest.UsageError` if this Python lacks the event loop.
@@ -60,7 +62,7 @@ def _uvloops() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def replaceable_loops() -> list[type]:
-    """Returns the classes of event loops whose method `time` a test may replace."""
+    """Returns the event loop classes whose method `time` a test can replace."""
     return _replaceable
 
 

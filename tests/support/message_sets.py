@@ -1,4 +1,4 @@
-"""Builds small message sets for tests, also invalid ones, which no builder makes."""
+"""Builds small message sets for tests, including invalid ones, which kproto does not build."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def message_set(
 ) -> bytes:
     """Returns a message set of `count` records.
 
-    With magic 1, the timestamps increase by 1 ms, unless `log_append_time` replaces them.
+    With magic 1, each timestamp is 1 ms later than the one before. If `log_append_time` is given,
+    all messages have this timestamp instead.
     """
     return encode_message_set(
         [(b"k", value, (), timestamp + index) for index in range(count)],
@@ -50,7 +51,7 @@ def message(
     size: int | None = None,
     crc: int | None = None,
 ) -> bytes:
-    """Returns one message; the last five arguments make it invalid.
+    """Returns one message; each of the last five arguments makes the message invalid.
 
     These arguments override the lengths, the size and the checksum, or add bytes.
     """
@@ -74,7 +75,7 @@ def wrapped(
     attributes: int = 0,
     timestamp: int = TIMESTAMP,
 ) -> bytes:
-    """Returns a wrapper message with the compressed bytes `messages`, which may be invalid."""
+    """Returns a wrapper message that contains `messages`, compressed; `messages` may be invalid."""
     used = codec_for_name(codec)
     return message(
         offset=offset,

@@ -1,9 +1,9 @@
-"""Runs a TCP proxy, between a client and a broker, which decodes the traffic and can spoil it.
+"""Runs a TCP proxy between a client and a broker; the proxy can inject faults into responses.
 
 The proxy replaces every broker address in Metadata by the proxy's address, so the client connects
 only to the proxy. Everything else passes unchanged. A test chooses faults for the next responses of
-a type, and a type of request to hold: the client then loses its connection, and the broker gets the
-request late.
+a type. A test can also choose a type of request that the proxy holds: the client loses its
+connection when it sends such a request, and the broker gets the request late.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def other_correlation_id(content: bytes) -> tuple[bytes, bool]:
 
 
 class _Order(NamedTuple):
-    """A fault for the next response of a type."""
+    """A fault that the proxy applies to the next response of type `response`."""
 
     response: type[Response]
     spoil: Spoil
@@ -81,7 +81,7 @@ class Middleman:
         self._orders += [_Order(response, how)] * times
 
     async def deliver(self) -> list[Response | None]:
-        """Sends the held requests to the broker, one at a time; returns its responses."""
+        """Sends the held requests to the broker, one at a time; returns the broker's responses."""
         answers = []
         for content in self._held:
             connection, pending, frames = ServerConnection(), PendingRequests(), FrameReader()
@@ -104,7 +104,7 @@ class Middleman:
         return len(self._orders)
 
     def versions(self, name: str) -> list[int]:
-        """Returns the versions of the requests of this API, in order."""
+        """Returns the version of each request with this class name, in the order of arrival."""
         return [request.version for request in self.requests if request.name == name]
 
     async def __aenter__(self) -> Self:

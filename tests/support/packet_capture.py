@@ -29,10 +29,12 @@ PROGRAMS = ("tcpdump", "/usr/sbin/tcpdump")
 
 @dataclass
 class Captured:
-    """The result of a capture: why it is missing, or how many packets the kernel dropped.
+    """The result of a capture.
 
-    `install` names the software to install for a capture. `last` is the client id of the last
-    request that the capture contains: this request ended the capture.
+    If packets could not be captured, `missing` has the reason. Otherwise `missing` is empty, and
+    `dropped` is the number of packets that the kernel dropped. `install` names the software to
+    install for a capture. `last` is the client id of the last request that the capture contains:
+    this request ended the capture.
     """
 
     file: Path

@@ -24,7 +24,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def run_program(program: str, page: str) -> dict[str, Any]:
-    """Runs a program of a page, which may await at top level; returns its global names."""
+    """Runs a program of a page, which can use `await` at its top level; returns its globals."""
     scope: dict[str, Any] = {}
     code: CodeType = compile(program, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     awaited = eval(code, scope)  # None, unless the program awaits at top level

@@ -1,4 +1,4 @@
-"""Waits for the effects of a broker in the same event loop."""
+"""Waits for the effects of a broker that runs in the test's own event loop."""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ TIMEOUT_S = 60
 
 
 class RunningProxy:
-    """A proxy process that rewrites and records; its output has one JSON object per line."""
+    """A process of `kproto proxy`, whose output has one JSON object per line.
+
+    The proxy rewrites broker addresses and records the traffic to a file.
+    """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -55,7 +58,7 @@ class RunningProxy:
 
 @contextlib.contextmanager
 def proxy(target: str, recording: Path, *options: str) -> Iterator[RunningProxy]:
-    """Runs a proxy for `target` that rewrites addresses and records to this file."""
+    """Runs a proxy for `target` that rewrites broker addresses and records to this file."""
     arguments = [target, "--rewrite", "--json", "--record", str(recording), *options]
     with started("proxy", "127.0.0.1:0", *arguments, options=(), stderr=None) as process:
         yield RunningProxy(process)

@@ -1,6 +1,6 @@
 """Creates, writes and reads partition 0 of a topic over a blocking connection.
 
-Produce and Fetch may have any version that names topics, up to v12.
+A test can send Produce and Fetch in any version up to v12; later versions have topic ids only.
 
 `RawTopic` works with real brokers and the embedded broker, and does not decode the records of a
 response.

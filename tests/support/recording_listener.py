@@ -25,7 +25,7 @@ M = TypeVar("M", ConsumerMember, GroupMember, ClassicMember)
 
 
 class RecordingListener:
-    """Records the calls of an `AssignmentListener`, and the partitions assigned now.
+    """Records the calls that the member makes, and the partitions that are currently assigned.
 
     If `revoke_gate` is set, `revoke` waits for this event before it records the call, as if a
     record were in process. If `lost_gate` is set, `on_partitions_lost` records the call, then waits
@@ -93,7 +93,7 @@ class RecordingListener:
 def new_classic_member(
     client: Client, settings: GroupSettings, wanted: str | Subscription
 ) -> tuple[ClassicMember, RecordingListener]:
-    """Returns a classic member that is not started yet, and its listener."""
+    """Returns a classic member, which is not started yet, and the member's listener."""
     return new_member(ClassicMember, client, settings, wanted)
 
 
@@ -103,7 +103,7 @@ def new_member(
     settings: GroupSettings,
     wanted: str | Subscription,
 ) -> tuple[M, RecordingListener]:
-    """Returns a member of this class that is not started yet, and its listener."""
+    """Returns a member of class `kind`, which is not started yet, and the member's listener."""
     listener = RecordingListener()
     member = kind(client._view, settings, listener)
     member.subscribe(Subscription.to(wanted) if isinstance(wanted, str) else wanted)

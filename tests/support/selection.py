@@ -81,9 +81,10 @@ SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
 
 
 def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
-    """Marks tests on older Kafka releases as exhaustive; in group "clusters", as thorough.
+    """Marks tests on older Kafka releases as exhaustive.
 
-    Every thorough test is also marked as exhaustive.
+    If such a test is in group "clusters", marks the test as thorough. Every thorough test is also
+    marked as exhaustive.
     """
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -101,7 +102,7 @@ def group_of(test: str) -> str:
 
 
 def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
-    """Returns the tests below a folder; compares text, because Path objects are slow."""
+    """Returns the tests below a folder; compares paths as text, because Path objects are slow."""
     start = f"{folder}{os.sep}"
     return [item for item in items if str(item.path).startswith(start)]
 
@@ -187,7 +188,7 @@ def broker_files_without_group(items: Iterable[pytest.Item]) -> list[str]:
 
 
 class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # the base class has no types
-    """Gives each worker whole groups, in the order in which they were collected.
+    """Gives each worker whole groups of tests, in the order in which pytest collected the tests.
 
     `--dist loadgroup` does not work: pytest 9.2 does not let pytest-xdist rename tests, so every
     group mark is ignored silently.
@@ -201,7 +202,7 @@ def claim(folder: Path, group: str, worker: str) -> None:
     """Writes to `folder`, which all workers share, that `worker` runs the group `group`.
 
     Raises:
-        AssertionError: another worker runs the group, too, and starts the group's servers twice.
+        AssertionError: another worker runs the group, too; both start the group's servers.
     """
     file_of_group = folder / f"group-{group.replace('/', '-')}"
     try:

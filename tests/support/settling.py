@@ -25,7 +25,7 @@ _EXACT = 0
 
 
 def settle(connection: RawConnection) -> None:
-    """Waits until the broker has applied all earlier changes, by making one more change.
+    """Makes one more change, and waits until the broker has applied this and all earlier ones.
 
     A broker applies changes in order but may describe a change before it has applied it. Once a
     broker describes a later change, it has applied all earlier changes. `connection` needs the

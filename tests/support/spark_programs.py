@@ -1,4 +1,4 @@
-"""Runs programs of tests/spark/programs on another PySpark than that of the tests."""
+"""Runs programs of tests/spark/programs in another Python, which has another PySpark version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ QUIET = {
 
 
 class ProgramFailed(AssertionError):
-    """The program raised an error, whose text is the message, or its process ended."""
+    """Raised if the program raises an error, or if the program's process ends.
+
+    The message has the text of the program's error.
+    """
 
 
 class SparkPrograms:
@@ -40,7 +43,7 @@ class SparkPrograms:
         self.process = process
 
     def run(self, program: str, task: object) -> Any:
-        """Returns the result of `run(spark, task)` in a program. Raises ProgramFailed."""
+        """Calls `run(spark, task)` of a program and returns the result. Raises ProgramFailed."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps({"program": program, "task": task}) + "\n")
@@ -58,7 +61,7 @@ class SparkPrograms:
 def spark_programs(
     python: Path, config: Mapping[str, str], *, errors: IO[bytes] | None = None
 ) -> Iterator[SparkPrograms]:
-    """Yields a Spark session that the interpreter `python` runs, with `QUIET` and `config`.
+    """Yields a Spark session of the interpreter `python`, with settings `QUIET` and `config`.
 
     The process ends with the block. The process writes its standard error to `errors`, by default
     to the standard error of this process.

@@ -44,7 +44,7 @@ def steady_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hold_up(seconds: float) -> None:
-    """Blocks the running loop until its own time has advanced by `seconds`."""
+    """Blocks the running event loop until `loop.time()` has advanced by `seconds`."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while loop.time() < end:
@@ -61,7 +61,7 @@ class _SteadyTime:
         return self if loop is None else lambda: self.of(loop)
 
     def of(self, loop: Any) -> float:
-        """Returns the loop's time in seconds, without stalls since its first reading."""
+        """Returns the loop's time in seconds; counts at most `LONGEST_S` between two readings."""
         now = time.monotonic()
         seen, passed = self._seen.get(loop, (now, now))
         passed += min(now - seen, LONGEST_S)

@@ -64,7 +64,7 @@ class SteadyUvloop(uvloop.Loop):
 
 
 class _Timer:
-    """A scheduled call, as `asyncio.TimerHandle`."""
+    """A scheduled call, with the methods of `asyncio.TimerHandle` that asyncio uses."""
 
     def __init__(
         self,

@@ -19,7 +19,10 @@ class Steps:
 
 @contextmanager
 def counted_steps(steps: Steps) -> Iterator[None]:
-    """Adds the lines that the block executes, with the functions that it calls, to `steps`."""
+    """Adds to `steps` the number of lines that the block executes.
+
+    Includes the lines of the functions that the block calls.
+    """
 
     def trace(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
         if event == "line":

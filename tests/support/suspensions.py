@@ -2,9 +2,11 @@
 
 `points` runs a scene many times, each in a new event loop. The first run cancels the coroutine
 under test at its first suspension, the second run at its second suspension, and so on, until the
-coroutine has fewer suspensions. Without `late`, the coroutine is cancelled when it begins to wait.
-With `late`, it is cancelled when the awaited result has arrived but the coroutine has not resumed;
-it must not lose the result.
+coroutine ends with fewer suspensions than the number of the run.
+
+Without `late`, the coroutine is cancelled when it begins to wait. With `late`, the coroutine is
+cancelled when the awaited result has arrived but the coroutine has not resumed; the coroutine must
+not lose the result.
 
 `turns` cancels the coroutine after a number of event loop iterations, so that other tasks are in
 different states while the coroutine waits at one point.
@@ -81,7 +83,7 @@ class CancelAt(Cancel):
         await _Steps(self, work)
 
     def suspends(self, on: asyncio.Future[Any] | None) -> None:
-        """Counts a suspension, and cancels the task at the one with the chosen number.
+        """Counts a suspension, and cancels the task at suspension number `number`.
 
         The coroutine waits for `on`, or yields to the event loop if `on` is None.
         """
@@ -147,18 +149,19 @@ class _Steps:
 
 
 def points(scene: Callable[[CancelAt], Coroutine[Any, Any, None]], *, late: bool) -> int:
-    """Runs `scene` once per suspension and cancels it at this suspension; returns their number.
+    """Runs `scene` once for each of its suspensions, and cancels each run at a different one.
 
-    Raises AssertionError, which names the suspension, if a task, a socket, a timer or an
-    unretrieved exception is left.
+    Returns the number of suspensions. Raises AssertionError, which names the suspension, if a run
+    leaves a task, a socket, a timer or an unretrieved exception.
     """
     return _each(scene, (CancelAt(at, late=late) for at in range(1, MOST_POINTS + 1)))
 
 
 def turns(scene: Callable[[Cancel], Coroutine[Any, Any, None]], *, step: int = 1) -> int:
-    """Runs `scene` and cancels it after 1, 1 + `step`, 1 + 2 * `step`, ... event loop iterations.
+    """Runs `scene` repeatedly, and cancels each run after a different number of loop iterations.
 
-    Returns the number of runs that were cancelled before they ended.
+    These numbers are 1, 1 + `step`, 1 + 2 * `step` and so on. Returns the number of runs that were
+    cancelled before they ended.
 
     Raises AssertionError, which names the iteration, if a run leaves a task, a socket, a timer or
     an unretrieved exception.

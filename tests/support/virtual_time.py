@@ -71,7 +71,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine, and returns its result; raises AssertionError if it leaves a task."""
+    """Runs a coroutine and returns its result; raises AssertionError if a task is left running."""
     with asyncio.Runner(debug=False, loop_factory=_Loop) as runner:
         result = runner.run(work)
         left = asyncio.all_tasks(runner.get_loop())

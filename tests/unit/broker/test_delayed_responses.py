@@ -1,4 +1,4 @@
-"""Tests `await_response`: it waits for changes and the deadline, and cleans up if cancelled."""
+"""Tests `await_response`: it waits for changes until the deadline, and cleans up if cancelled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kproto.testing.clock import ManualClock
 
 
 class Question:
-    """A delayed response; `ask` completes it when `enough` is set or the time is over."""
+    """A delayed response; `ask` completes the response when `enough` is set or the time is over."""
 
     def __init__(self, clock: ManualClock, *things: Watchable, ms: float = 100) -> None:
         self.enough = False
@@ -137,7 +137,11 @@ async def test_failing_try_complete_leaves_no_watcher_and_no_timer() -> None:
 
 @pytest.mark.slow
 def test_broker_reads_time_from_its_clock_only() -> None:
-    """The broker calls `asyncio.wait` without a timeout; an import contract forbids `time`."""
+    """Finds no use of the event loop's time in the broker's code.
+
+    An import contract forbids the module `time`. `asyncio.wait` is allowed, because the broker
+    passes no timeout to it.
+    """
     timed = {"sleep", "timeout", "timeout_at", "wait_for", "call_later", "call_at", "time"}
     found = [
         f"{path.name}:{node.lineno}"

@@ -2,8 +2,8 @@
 
 The requests are sent over a socket. Other modules have the other APIs, for example Produce, Fetch
 and ListOffsets (test_records_in_every_version.py), groups (test_groups_in_every_version.py) and
-committed offsets (test_offsets_in_every_version.py). Also tests that each handler module has the
-name and the docstring of its API.
+committed offsets (test_offsets_in_every_version.py). Also tests that each handler module is
+named after its API, and that the module's docstring has the name, key and versions of the API.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def txn_offset_commit(*partitions: tuple[str, int]) -> TxnOffsetCommitRequest:
 
 
 def epoch(broker: Broker) -> int:
-    """Returns the producer epoch of id tx."""
+    """Returns the producer epoch of transactional id tx."""
     metadata = broker._cluster.transaction_coordinator.find("tx", ClockReading(0, 0))
     assert metadata is not None
     return metadata.epoch

@@ -105,7 +105,7 @@ def test_fetch_at_max_wait_returns_available_records() -> None:
 
 @pytest.mark.parametrize("max_bytes", [0, 1, 100, 200, 201])
 def test_fetch_is_answered_at_once_if_no_byte_fits_into_the_response(max_bytes: int) -> None:
-    """As in Kafka, a fetch waits for at most `max_bytes`, even if `min_bytes` is larger."""
+    """As in Kafka, a fetch waits only for `max_bytes` bytes if `min_bytes` is larger."""
     where = context()
     for _ in range(3):
         decided(where, produce_request(), 9)

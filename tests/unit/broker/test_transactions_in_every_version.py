@@ -312,7 +312,10 @@ def test_txn_offset_commit(broker: ThreadedBroker, connection: RawConnection, ve
 
 
 def offsets(connection: RawConnection, version: int, *, stable: bool = False) -> dict[str, Any]:
-    """Returns the error or committed offset of each partition of t that has one."""
+    """Returns, for each partition of t, the error or the committed offset.
+
+    Omits partitions that have neither an error nor a committed offset.
+    """
     topic = OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])
     request = OffsetFetchRequest(group_id="g", topics=[topic], require_stable=stable)
     answer = connection.exchange(request, version)

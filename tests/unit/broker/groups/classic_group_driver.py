@@ -53,7 +53,7 @@ def received(pending: PendingResult[A]) -> A | None:
 
 
 class Play:
-    """Drives one classic group with a manual clock; `ms` is the time.
+    """Drives one classic group with a manual clock; `ms` is the time of this clock.
 
     `stored` lists the writes of the group's state as text. `kept` is the group metadata of the last
     successful write, or None. If `refuses` is the name of an error, every write fails with that
@@ -73,7 +73,9 @@ class Play:
         self._ids = 0
 
     def restore(self) -> None:
-        """Replaces the group by the group that another coordinator loads: the last stored state.
+        """Replaces the group by a new object with the last stored state.
+
+        Another coordinator loads this state after a move.
 
         If nothing is stored, the group is new.
         """

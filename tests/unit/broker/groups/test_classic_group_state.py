@@ -77,7 +77,7 @@ ACTS: Final[dict[Event, Callable[[Play], Answer]]] = {
 
 
 def _with_two_protocols(play: Play) -> Play:
-    """Lets both members support sticky, too; the group still uses range."""
+    """Makes both members support protocol `sticky`, too; the group still uses protocol `range`."""
     for member in play.group.members.values():
         member.protocols = protocols("range", "sticky")
     if "lead" in play.members:

@@ -1,4 +1,4 @@
-"""Tests coordinator moves: the new one loads a group, and the old one answers waiting requests."""
+"""Tests coordinator moves: the new coordinator loads groups, the old one answers requests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tests failed writes of a group: members receive an error, and the change is reverted.
 
-Only a group without members becomes Empty even if the write fails.
+There is one exception: a group that loses its last member becomes Empty even if the write fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests the iteration order of a TimelineHashMap, with results of Kafka's class."""
+"""Tests that an iteration order is that of Kafka's class TimelineHashMap."""
 
 from __future__ import annotations
 

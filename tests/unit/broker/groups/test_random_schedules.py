@@ -43,7 +43,7 @@ SUPPORTED_OPERATIONS: Final = (("range",), ("range", "sticky"), ("sticky", "rang
 
 @dataclass
 class Client:
-    """A client's own state; `instance_id` is set for a static member."""
+    """The state that a group member keeps; `instance_id` is set for a static member."""
 
     name: str
     instance_id: str | None
@@ -74,7 +74,7 @@ class Invariants:
     first_ids: dict[str, str] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Drops generations that were not stored: another coordinator may reuse their numbers."""
+        """Drops generations that were not stored: another coordinator can reuse their numbers."""
         kept = self.play.group.generation
         for known in (self.generations, self.assigned):
             for generation in [it for it in known if it > kept]:

@@ -21,7 +21,10 @@ KEY = "producer_byte_rate"
 
 
 def entity(**parts: str | None) -> Entity:
-    """Returns the quota entity of a user, a client, both, or an IP; None is the default entity."""
+    """Returns the quota entity of a user, of a client id, of a user and a client id, or of an IP.
+
+    The name None stands for the default user, the default client id or the default IP.
+    """
     names = {"user": "user", "client": "client-id", "ip": "ip"}
     return tuple(sorted((names[kind], name) for kind, name in parts.items()))
 

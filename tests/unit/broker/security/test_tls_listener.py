@@ -106,9 +106,9 @@ def test_sasl_principal_overrides_certificate(broker: ThreadedBroker) -> None:
 
 
 def api_error(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
-    """Returns the broker's only warning; checks that it has no traceback.
+    """Returns the broker's only warning; checks that this warning has no traceback.
 
-    asyncio may warn, too, if a busy machine delays a callback.
+    Ignores warnings of asyncio, which warns if a busy machine delays a callback.
     """
 
     def warnings() -> list[logging.LogRecord]:

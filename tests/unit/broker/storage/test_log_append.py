@@ -1,6 +1,7 @@
 """Tests how the records of a Produce request are checked and stored.
 
-Kafka 4.4.0 returned the expected errors for the same bytes; for message sets, Kafka 3.9.2 did.
+The expected errors are those that Kafka 4.4.0 returned for the same bytes. For message sets, the
+expected errors are those of Kafka 3.9.2.
 """
 
 from __future__ import annotations
@@ -314,7 +315,7 @@ def test_producer_expires_a_day_after_its_last_batch() -> None:
 
 
 def test_batches_are_stored_without_compressing_them_again() -> None:
-    """Bytes after the gzip data, which another compression would drop, are stored, too."""
+    """The broker also stores bytes after the gzip data; a new compression would drop them."""
     sent = with_payload(
         gzip.compress(record_bytes()) + b"rest",
         attributes=1,

@@ -182,7 +182,7 @@ def test_offset_for_time_decodes_batches_and_skips_deleted_records() -> None:
 
 
 def test_offset_for_time_skips_unreadable_records() -> None:
-    """Brokers store records with any offset in uncompressed batches."""
+    """Brokers do not check the offsets of the records in an uncompressed batch."""
     log = MemoryLog()
     payload = b"".join(
         record_bytes(offset_delta=encode_varint(delta), timestamp_delta=encode_varint(time))

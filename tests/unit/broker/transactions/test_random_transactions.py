@@ -119,7 +119,10 @@ class Schedule:
             assert self.play.latest(*place) == end_offset, "no transaction is open any more"
 
     def expire(self) -> None:
-        """Aborts the transactions whose timeout is over."""
+        """Notes that transactions whose timeout is over are aborted, and sends a request.
+
+        The request makes the coordinator handle its timeouts.
+        """
         for its in self.ids:
             transaction = its.transaction
             if transaction is None:
@@ -132,7 +135,7 @@ class Schedule:
     # Requests
 
     def initialize(self, its: Id) -> None:
-        """Initializes the present producer; an open transaction is aborted."""
+        """Sends InitProducerId for the present producer, which aborts an open transaction."""
         if its.transaction is not None:
             error = its.producer.init(timeout_ms=its.timeout_ms)
             assert error == "CONCURRENT_TRANSACTIONS", error
@@ -248,7 +251,7 @@ class Schedule:
     def repeat_end(self, its: Id) -> None:
         """Sends the last EndTxn again, as after a lost response.
 
-        An older client sends the last EndTxn again only while no transaction is open.
+        If the client is older than KIP-890, does this only while no transaction is open.
         """
         if its.last_end is None or (its.producer.version < 2 and its.transaction is not None):
             return
@@ -265,7 +268,7 @@ class Schedule:
                 assert twin.pair == its.producer.pair
 
     def zombie(self, its: Id) -> None:
-        """Lets a fenced producer send any request: nothing succeeds.
+        """Sends a random request of a fenced producer, which must fail.
 
         Sends no InitProducerId while a transaction is open: as in Kafka, the coordinator would
         abort the transaction before it compares the epochs.

@@ -39,7 +39,10 @@ def begin(play: Play, version: int = 2, *, timeout_ms: int = 60_000) -> Producer
 
 
 def stored_ids(play: Play) -> list[tuple[str, bool]]:
-    """Returns (transactional id, whether it is a tombstone) of each record of id tx's partition."""
+    """Returns (transactional id, whether the record is a tombstone) for each stored record.
+
+    Reads the partition of `__transaction_state` that stores id tx.
+    """
     return [
         ((record.key or b"")[4:].decode(), record.value is None)
         for batch in play.log_of().log

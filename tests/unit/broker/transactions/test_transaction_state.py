@@ -1,4 +1,4 @@
-"""Tests the states of a transactional id: which state may follow which, and their names.
+"""Tests the states of a transactional id: which transitions are valid, and the names of the states.
 
 The expected transitions are those of Kafka's TransactionState.
 """

@@ -92,7 +92,7 @@ class Play:
         return self.state.topics.named(topic).partitions[index]
 
     def log_of(self, transactional_id: str = "tx") -> Partition:
-        """Returns the partition of `__transaction_state` that stores an id."""
+        """Returns the partition of `__transaction_state` that stores a transactional id."""
         self.find(transactional_id)
         found = self.coordinator._partition(transactional_id)
         assert found is not None
@@ -102,7 +102,7 @@ class Play:
         return self.state.coordinator(CoordinatorType.TRANSACTION, transactional_id)
 
     def move(self, transactional_id: str = "tx") -> None:
-        """Makes the next node the coordinator of an id."""
+        """Makes the next node the coordinator of a transactional id."""
         partition = self.log_of(transactional_id)
         node = partition.leader_and_isr.leader % 3 + 1
         self.state.move_leader("__transaction_state", partition.index, node)
@@ -130,7 +130,7 @@ class Play:
         return found.transaction_state, partitions
 
     def fetch(self, topic: str, index: int, *, committed: bool, offset: int = 0) -> Any:
-        """Returns the partition of a Fetch response."""
+        """Fetches a partition; returns the partition's data in the Fetch response."""
         wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = FetchRequest(
             max_wait_ms=0,
@@ -231,7 +231,7 @@ class Producer:
         self.producer_id, self.epoch = producer_id, epoch
 
     def init(self, *, timeout_ms: int = 60_000, continues: bool = False) -> str:
-        """Sends InitProducerId; if `continues`, with the current producer id and epoch."""
+        """Sends InitProducerId; if `continues` is true, sends the current producer id and epoch."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms
         )
