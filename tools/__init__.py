@@ -1,1 +1,1 @@
-"""Tools of the source tree: set-up, a real Kafka, benchmarks. The wheel lacks these tools."""
+"""Tools of the source tree, which the wheel lacks: set-up, real Kafka brokers, benchmarks."""

@@ -1,1 +1,1 @@
-"""Benchmarks: each table compares kproto with another library, or two uses of kproto."""
+"""Benchmarks: a table compares kproto with other libraries, or one use of kproto with another."""

@@ -1,4 +1,6 @@
-"""Prints all benchmark tables, or the named ones: `python -m tools.bench [NAME …]`.
+"""Prints the benchmark tables with the given names: `python -m tools.bench [NAME …]`.
+
+Prints all tables if the command has no name.
 
 Each table is a module or a package in this package, with its own `main` and options.
 """
@@ -11,7 +13,7 @@ import sys
 import time
 from typing import Final
 
-#: By name: the title of the table, in the order of printing.
+#: Maps the name of each table to its title. The tables are printed in this order.
 TABLES: Final = {
     "messages": "Messages: decode and encode",
     "explanations": "Messages: explanation of broken bytes",

@@ -5,10 +5,11 @@
 Uses one broker, topics of one partition unless a row names another number, and 100-byte values.
 Each measurement has its own process. Separate rows measure the start-up. The other measurements
 begin after the start-up: producing after the first acknowledgement, reading after a twentieth of
-the records, single sends after 200 sends, concurrent sends after one round. Each figure includes
-the CPU time of the client's process (all threads) per record. A turn measures each client once;
-every second turn does so in reverse order. A table has the medians of the turns, and the medians of
-the ratios of two clients within a turn. Compare ratios between machines, not absolute rates.
+the records, single sends after 200 sends, concurrent sends after one round. The table also has the
+CPU time per record, which counts all threads of the client's process. A turn measures each client
+once; every second turn measures the clients in reverse order. A table has the medians of the turns,
+and the medians of the ratios of two clients within a turn. Compare ratios between machines, not
+absolute rates.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ LEAST_RECORDS: Final = 50_000
 
 
 def main(arguments: Sequence[str] | None = None, all_rows: Sequence[Row] = ROWS) -> int:
-    """Measures the rows that the arguments select of `all_rows`, and prints their tables."""
+    """Measures those of `all_rows` that the arguments select, and prints their tables."""
     options = parsed(arguments, all_rows)
     rows = [row for row in all_rows if options.rows in row.name]
     with ExitStack() as stack:
@@ -147,7 +148,7 @@ class Bench:
 
     @contextmanager
     def _topic_for(self, row: Row, client: str) -> Iterator[str]:
-        """Yields a new topic, or a filled topic that rows share if `row.reads` is set."""
+        """Yields a new topic or, if `row.reads` is set, a filled topic that several rows share."""
         if row.reads:
             yield self._filled_topic(row.partitions, headers=row.headers)
             return

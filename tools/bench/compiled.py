@@ -24,7 +24,7 @@ from tools.setup.compiled import CompiledError, compiled_package, run_compiled_t
 
 TABLES: Final = ("messages", "records", "client")
 
-#: The rows of `tools.bench.client` that the goals of compiled code name.
+#: The rows of `tools.bench.client` for which a compiled kproto has a performance goal.
 CLIENT_ROWS: Final = (
     "send_many, records with key",
     "send_many, records with key and six headers",

@@ -1,4 +1,4 @@
-"""Compares the explanation of broken bytes with the decode of 10 MB of valid bytes.
+"""Compares the time to explain why bytes are invalid with the time to decode valid bytes.
 
     python -m tools.bench.explanations [--rounds N] [--bytes N]
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from kproto.messages.base import Message
 
-#: The maximum time of an explanation, divided by that of a decode.
+#: The maximum ratio of the time of an explanation to the time of a decode.
 WANTED: Final = 2.0
 
 

@@ -1,11 +1,11 @@
-"""Compares the codecs of messages with kafka-python and kio on identical bytes, in one process.
+"""Compares kproto's codecs of messages with those of kafka-python and kio, in one process.
 
     python -m tools.bench.messages [--json FILE] [--rounds N] [CASE ...]
 
 Runs itself in the environment of the other libraries. Each row is one message at one version,
 decoded to objects and encoded from them. The libraries alternate, so that a busy machine slows them
 alike, and the result is the median of the ratios of neighboring rounds. All checks of `kproto` are
-active; the run first asserts that all libraries write the same bytes.
+active; the run first asserts that all libraries read and write the same bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INNER: Final = "KPROTO_BENCH_MESSAGES"
 #: The target duration of one round of one side.
 ROUND_SECONDS: Final = 0.004
 
-#: The minimum ratio to kafka-python, for rows that are not in `WANTED_OF`.
+#: The minimum ratio of kafka-python's time to kproto's, for rows that are not in `WANTED_OF`.
 WANTED: Final = {"decode": 1.5, "encode": 3.3}
 WANTED_OF: Final = {
     ("Metadata response", "decode"): 4.0,

@@ -1,4 +1,4 @@
-"""Measures `kproto proxy`: clients that connect through it, and the same clients without a proxy.
+"""Measures `kproto proxy`: compares clients behind the proxy with the same clients without it.
 
     python -m tools.bench.proxy [--records 500000] [--repeat 3]
 

@@ -1,4 +1,4 @@
-"""Compares `kproto.records` with kafka-python and aiokafka on identical bytes, in one process.
+"""Compares `kproto.records` with kafka-python and aiokafka on the same bytes, in one process.
 
     python -m tools.bench.records [--json FILE] [--rounds N]
 

@@ -1,4 +1,4 @@
-"""Replaces the marks of a page, such as `<!-- tools.docs: settings client -->`, by tables."""
+"""Replaces the marks in a page, such as `<!-- tools.docs: settings client -->`, by tables."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def rewrite_links(text: str, change: Callable[[str], str]) -> str:
 
 
 def relative(target: str, folder: str) -> str:
-    """Returns a path of the repository relative to one of its folders."""
+    """Returns the path `target`, which is relative to the root, as a path relative to `folder`."""
     return relpath(normpath(target), folder or ".")
 
 

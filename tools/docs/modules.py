@@ -76,7 +76,7 @@ def _parsed(path: Path) -> ast.Module:
 
 
 def _description(module: ast.Module) -> str:
-    """Returns the module's first sentence, and in parentheses the public names not in it."""
+    """Returns the module's first sentence, and in parentheses the public names that it lacks."""
     sentence = _first_sentence(module)
     names = ", ".join(name for name in _names(module) if name not in sentence)
     return f"{sentence} ({names})" if names else sentence

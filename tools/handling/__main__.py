@@ -1,4 +1,4 @@
-"""Processes 200,000 records with members under faults; prints the result of the checks."""
+"""Kills, stalls and stops members that process 200,000 records; prints the result of the checks."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class DeadLetter(NamedTuple):
 
 @dataclass
 class Member:
-    """A member; `harmed` is the time of its kill or stall in monotonic ns, or None."""
+    """A member; `harmed` is the time (monotonic ns) at which it was killed or stalled, or None."""
 
     name: str
     harmed: int | None = None

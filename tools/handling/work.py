@@ -17,7 +17,7 @@ _NO_KEY: Final = 10  # every tenth record has no key
 
 
 class HandlerBehavior(Enum):
-    """The behavior of the handler for a record; the value tells when the handler succeeds."""
+    """The behavior of the handler for a record; the value says when the handler succeeds."""
 
     AT_ONCE = "at once"
     GIVES_WAY = "after an iteration of the event loop"
@@ -26,7 +26,7 @@ class HandlerBehavior(Enum):
     DEAD = "never"
 
 
-#: Per 10,000 records; for all others the handler returns at once.
+#: The number of records, of 10,000, with each behavior. For all others the handler returns at once.
 _SHARES: Final = {
     HandlerBehavior.DEAD: 15,
     HandlerBehavior.FAILS_ONCE: 100,

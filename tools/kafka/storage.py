@@ -22,7 +22,7 @@ __all__ = ["has_own_features", "new_id", "storage_of", "write_storage"]
 
 META: Final = "meta.properties"
 
-#: The prefixes of settings that change the content or the path of the tool's output.
+#: The prefixes of settings that change what `kafka-storage format` writes, or where.
 OF_THE_TOOL: Final = ("unstable.", "inter.broker.protocol", "process.roles", "metadata.log.dir")
 
 
@@ -32,7 +32,7 @@ def new_id() -> str:
 
 
 def has_own_features(config: Iterable[str]) -> bool:
-    """Returns True if the cached storage may be wrong for a node with these settings."""
+    """Returns True if a setting in `config` can change the storage, so that the cache is wrong."""
     return any(name.startswith(OF_THE_TOOL) for name in config)
 
 

@@ -51,7 +51,7 @@ __all__ = [
     "transaction_table",
 ]
 
-#: By the way of the program: the part of the page with the result.
+#: Maps the value of `--way`, see `transform.WAYS`, to the part of the page that has the result.
 PARTS: Final = {"loop": "exactly-once", "run": "exactly-once-run"}
 INPUT: Final = "to-transform"
 OUTPUT: Final = "transformed"
@@ -71,10 +71,11 @@ TARGETS: Final = (
 )
 
 TRANSACTION_TIMEOUT_MS: Final = 10_000
-#: How long a stalled program is stopped: longer than the timeout, after which the broker aborts its
-#: transaction at its next check (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+#: How many seconds a stalled program is stopped: longer than the transaction timeout. The broker
+#: looks for timed-out transactions at intervals, and aborts the transaction of the program
+#: (transaction.abort.timed.out.transaction.cleanup.interval.ms).
 STALL_S: Final = 14.0
-#: The longest time in seconds in which a fenced program ends.
+#: The number of seconds within which a fenced program must end.
 FENCED_S: Final = 60.0
 READING_S: Final = 180.0
 RECORDS_PER_S: Final = 1500
@@ -415,7 +416,7 @@ class _Run:
         }
 
     async def read_output(self, client: kproto.Client) -> None:
-        """Reads the output with read_committed, and counts the records that are not committed."""
+        """Reads the output with read_committed, and then counts the uncommitted records."""
         seen = self._result.seen
         reader = client.consumer(OUTPUT, stop_at_end=True, read_committed=True)
         async for fetched in reader.record_lists():

@@ -18,7 +18,8 @@ import kproto
 
 __all__ = ["NEEDS_PRODUCER", "WAYS", "main"]
 
-#: The program polls in a loop of its own, or `GroupConsumer.run` calls its handler.
+#: With `loop`, the program polls in its own loop. With `run`, `GroupConsumer.run` calls its
+#: handler.
 WAYS = ("loop", "run")
 
 #: The exit code of a program whose producer cannot continue.
@@ -96,7 +97,7 @@ async def transform(options: argparse.Namespace) -> None:
 
 
 class _ChosenAbortError(Exception):
-    """Raised by chance, so that a transaction is aborted."""
+    """Raised at random to abort a transaction."""
 
 
 def main(arguments: list[str] | None = None) -> int:

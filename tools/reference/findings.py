@@ -24,7 +24,7 @@ __all__ = ["FuzzResult", "Progress", "compare_all", "fuzz"]
 #: Called with the number of finished units of work, and their total.
 Progress = Callable[[int, int], None]
 
-#: The most disagreements per pair that a result contains; the others are only counted.
+#: The maximum number of disagreements of a message version in a result; others are only counted.
 KEPT: Final = 3
 
 

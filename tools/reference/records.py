@@ -69,8 +69,8 @@ class Verdict(Enum):
     DISAGREEMENT = "they differ without a listed reason"
 
 
-#: The listed reasons: kproto refuses the bytes, Kafka's classes accept them. By pattern of kproto's
-#: error: the behavior of Kafka's classes.
+#: The reasons for which kproto may refuse bytes that Kafka's classes accept. Maps a pattern of
+#: kproto's error text to the behavior of Kafka's classes.
 STRICTER: Final[Mapping[str, str]] = {
     r"negative last offset delta": "Kafka's classes do not compare the offsets of a batch",
     r"offset delta: -?\d+ is outside of|but a last offset delta of": (

@@ -25,9 +25,10 @@ def matches_in_java(
     expressions: Iterable[str],
     texts: Sequence[str],
 ) -> Iterator[list[bool] | None]:
-    """Yields, for each expression, whether it matches each text; None if Java refuses it.
+    """Yields, for each expression, a list with True for each text that the expression matches.
 
-    java.util.regex finds a match anywhere in the text; re2j matches the whole text.
+    Yields None for an expression that Java refuses. java.util.regex finds a match anywhere in the
+    text; re2j matches the whole text.
     """
     tail = "\t".join(["", *map(_hex, texts)])
     questions = (

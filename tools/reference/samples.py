@@ -13,10 +13,11 @@ from .pairs import KprotoMessageVersion
 
 __all__ = ["SAMPLES", "samples"]
 
-#: The number of instances of each form to compare, if the form has that many.
+#: The number of instances to compare of each message version that has so many different instances.
 SAMPLES: Final = 50
 
-#: The maximum number of random instances to create, for the few forms with fewer than 50 values.
+#: The maximum number of random instances to create; a few message versions have fewer than 50
+#: values.
 _DRAWS: Final = 500
 
 

@@ -94,7 +94,7 @@ def _named_home() -> Path | None:
 
 
 def _home_on_path() -> Path | None:
-    """Returns the home of the java on the PATH, which may be a version manager's shim."""
+    """Returns the home of the Java that `java` on the PATH runs, even if `java` is a shim."""
     program = shutil.which("java")
     properties = _properties(Path(program)) if program else None
     return Path(properties["java.home"]) if properties else None
@@ -110,7 +110,7 @@ def _package_home() -> Path | None:
 
 
 def _properties(program: Path) -> dict[str, str] | None:
-    """Returns the system properties of a java that is new enough; None for any other."""
+    """Returns the system properties of a Java that is new enough; None for any other program."""
     answer = _answer(program)
     if answer is None:
         return None
@@ -158,7 +158,10 @@ def _install_package() -> None:
 
 
 def _wrapped(home: Path) -> Path:
-    """Returns a home whose `bin/java` runs that of `home` without the argument `VECTOR_MODULE`."""
+    """Returns a home with a script `bin/java` that drops the argument `VECTOR_MODULE`.
+
+    The script runs `bin/java` of `home` with the other arguments.
+    """
     program = home / "bin" / "java"
     wrapper = WRAPPERS / f"{crc32(os.fsencode(program)):08x}" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)

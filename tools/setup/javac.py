@@ -30,8 +30,8 @@ def compile_java(
 ) -> None:
     """Compiles `sources` with the Java at `home`, with the class path `libraries`.
 
-    The folder `classes` gets its name only when it is complete. A fetched compiler is kept in
-    `cache`. Only one process at a time may call it. Raises CompilerError.
+    The folder `classes` appears only when it has all compiled classes. A fetched compiler is kept
+    in `cache`. Only one process at a time may call this function. Raises CompilerError.
     """
     with finished_at_once(classes) as unfinished:
         path = ["-classpath", libraries] if libraries else []

@@ -39,9 +39,9 @@ def finished_at_once(folder: Path) -> Iterator[Path]:
 def made_from(wanted: str, folder: Path, stamp: Path, make: Callable[[], None]) -> None:
     """Builds `folder` with `make`, unless the file `stamp` already has the text `wanted`.
 
-    Removes the old folder before the build, and writes `stamp` after it. This is for content that
-    must not be renamed after its build, such as a virtual environment. If a build is interrupted,
-    the next call repeats it. Only one process at a time may call this.
+    Removes the old folder before the build, and writes `stamp` after it. Use this function for a
+    folder that must not be renamed after its build, such as a virtual environment. If a build is
+    interrupted, the next call repeats it. Only one process at a time may call this.
     """
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return

@@ -12,10 +12,10 @@ __all__ = ["LOOPBACK", "free_ports", "ports_to_choose"]
 
 LOOPBACK = "127.0.0.1"
 
-#: Linux's file with the range of ports that the system assigns, for example to outgoing
+#: The file in which Linux shows the range of ports that Linux assigns, for example to outgoing
 #: connections.
 _GIVEN_BY_LINUX: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-#: The lowest assigned port by default; other systems assign higher ports.
+#: The lowest port that Linux assigns by default; other systems assign only higher ports.
 _GIVEN: Final = 32_768
 _LOWEST: Final = 10_000
 _ATTEMPTS: Final = 100

@@ -61,8 +61,8 @@ def run_program(
 def supervised(command: Sequence[str], *, grace_s: float) -> list[str]:
     """Returns a command that runs `command` until the pipe at its standard input closes.
 
-    When the process at the other end of the pipe closes it, or ends, `command` gets SIGTERM, and
-    SIGKILL after `grace_s` seconds.
+    When the process at the other end of the pipe closes the pipe or ends, `command` gets SIGTERM,
+    and SIGKILL after `grace_s` seconds.
     """
     return [sys.executable, str(SUPERVISOR), str(grace_s), *command]
 

@@ -42,7 +42,7 @@ TESTS: Final = (
     "tests/unit/test_pickled_errors.py",
     "tests/unit/test_pickled_values.py",
 )
-#: The tests of other callers, of which the slow ones are left out.
+#: The tests, except slow ones, of further modules that call the compiled modules.
 CALLERS: Final = (
     "tests/unit/broker",
     "tests/unit/client",
@@ -142,7 +142,7 @@ def run_tests(python: Path, folder: Path, *, is_pure: bool = False) -> str:
 
 
 def check_selection(python: Path, folder: Path) -> None:
-    """Checks that the compiled modules run, and with KPROTO_PURE=1 their sources.
+    """Checks that Python runs the compiled modules, or their sources if KPROTO_PURE is 1.
 
     Raises ProgramError.
     """

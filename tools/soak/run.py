@@ -46,7 +46,7 @@ SETTINGS = kproto.ClientSettings(
 )
 
 
-#: How often the end of the run checks, within 30 seconds, that the consumer has read all records.
+#: At the end of a run, how many times within 30 seconds the test checks if all records are read.
 LOOKS = 600
 
 

@@ -1,8 +1,8 @@
 """Installs releases of PySpark in separate environments, and fetches the JVM connector.
 
-The connector is the newest release whose jars are available; its environment has the PySpark for
-which it was built. kproto is not installed in the environments: `environment` puts this checkout on
-their import path.
+The connector is the newest release whose jars are available. The environment of the connector has
+the PySpark release for which the connector was built. kproto is not installed in the environments:
+`environment` puts this checkout on their import path.
 """
 
 from __future__ import annotations

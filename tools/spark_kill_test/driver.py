@@ -1,4 +1,4 @@
-"""The driver: runs two queries on the same topic until a file ends it.
+"""The driver: runs two queries on the same topic until the file `folder`/end exists.
 
     python -m tools.spark_kill_test.driver TASK
 

@@ -37,7 +37,7 @@ PARTITIONS: Final = 6
 #: The records per call of the writer, and the pause after it in seconds.
 TOGETHER: Final = 200
 PAUSE_S: Final = 0.25
-#: The range of seconds between two kills: some happen during a start, some long after it.
+#: The range of seconds between two kills: some kills happen while a killed process starts again.
 BETWEEN_S: Final = (1.0, 7.0)
 DRAIN_S: Final = 300.0
 
@@ -253,9 +253,10 @@ async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[s
 
 
 async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: random.Random) -> str:
-    """Kills a process, restarts it if Spark does not, and returns its kind, one of `VICTIMS`.
+    """Kills a process of the kind `victim`; returns the kind of the killed process.
 
-    Kills a process of the kind `victim`; if none runs, kills the driver.
+    Kinds are those of `VICTIMS`. If no process of the kind runs, kills the driver. Restarts the
+    killed process if Spark does not restart it.
     """
     if victim == "broker":
         node = cluster.node(dice.randrange(1, 4))

@@ -1,10 +1,10 @@
-"""Members of a group join, leave, are killed, stall and are slow, while records are produced.
+"""Runs a storm: members of a group join, leave, stall, are slow and are killed; checks the result.
 
     make storm                                        # 10 minutes; see docs/evidence/reliability.md
     .venv/bin/python -m tools.storm --minutes 1 --seed 7 --version 3.9.2 --assignor range
 
-`members` are the programs, `running` starts and ends them, `sightings` checks their log lines,
-`run` chooses the actions, and `page` formats the result.
+A producer writes records during the storm. `members` are the programs, `running` starts and ends
+them, `sightings` checks their log lines, `run` chooses the actions, and `page` formats the result.
 """
 
 from .run import Plan, Result, storm

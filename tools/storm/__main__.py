@@ -1,4 +1,4 @@
-"""Runs a storm, which disturbs the members of a group at random; see the package."""
+"""Runs a storm: disturbs the members of a group at random; see the package."""
 
 from __future__ import annotations
 

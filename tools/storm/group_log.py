@@ -1,6 +1,7 @@
-"""Reads a group's records in the broker: commits, protocol changes, and members left behind.
+"""Reads a group's records in `__consumer_offsets`: commits, and changes of the group protocol.
 
-`__consumer_offsets` has all records of a group in one partition, in order.
+Also finds the members that a change leaves behind. The topic has all records of a group in one
+partition, in order.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = [
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-#: The keys of the record that describes a group, in each of the two protocols.
+#: The key classes of the record that describes a group, one for each group protocol.
 _OF_A_GROUP: Final = (GroupMetadataKey, ConsumerGroupMetadataKey)
 
 

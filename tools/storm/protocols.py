@@ -25,7 +25,7 @@ BROKERS_OWN: Final = ("uniform",)
 #: Members of both protocols: the group changes its protocol when members join or leave.
 MIXED: Final = "mixed"
 
-#: kproto's default: a member uses the protocol that the group has at the join.
+#: kproto's default: a member uses the protocol that the group has when the member joins.
 AUTO: Final = "auto"
 
 #: Clients that lack the consumer protocol.
@@ -36,8 +36,9 @@ _SINCE_4: Final = ("confluent",)
 #: The environment variable with the session timeout of classic members in ms.
 SESSION_VARIABLE: Final = "STORM_SESSION_MS"
 
-#: The session timeout of classic members in ms. In a storm without harm it is longer than any pause
-#: of a busy machine, because a session that expires in a pause looks like a fault of the member.
+#: The session timeout of classic members in ms. In a storm without harm the timeout is longer than
+#: any pause of a busy machine, because a session that expires in a pause looks like a fault of the
+#: member.
 SESSION_MS: Final = int(os.environ.get(SESSION_VARIABLE, "6000"))
 UNHARMED_SESSION_MS: Final = 45_000
 

@@ -237,7 +237,7 @@ class _Storm:
         return [each for each in its if not each.is_stalled]
 
     async def _convert(self) -> None:
-        """Stops the members that may use the consumer protocol; the group becomes classic."""
+        """Stops the members that can use the consumer protocol; the group then becomes classic."""
         await self._leaves(self._maybe_consumers())
 
     async def _leaves(self, leaving: Sequence[MemberProcess]) -> None:

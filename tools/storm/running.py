@@ -145,7 +145,7 @@ class MemberProcess:
             self._process.send_signal(signal.SIGUSR1)
 
     def ended_by(self, deadline: float) -> bool:
-        """Waits for the end until `deadline` (monotonic clock); returns True if it has ended."""
+        """Returns True when the process ends, or False at the time `deadline` (monotonic clock)."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:

@@ -67,7 +67,7 @@ APIS: Final = (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-#: The requests of members in the consumer protocol, for faults.
+#: The requests that faults can affect, if members use the consumer protocol.
 APIS_OF_CONSUMERS: Final = (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequest,

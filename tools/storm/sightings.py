@@ -1,6 +1,7 @@
 """Checks the log lines of the members of a group. Works on plain data.
 
-The rules:
+A sighting is the log line of a member that starts to process a record. A member has seen a record
+if its log has a sighting of the record. The rules:
 - Every record was seen by a member.
 - A record may be seen twice only if one of the two members was harmed: killed, stalled, or slower
   than the group allows. The record must not have been committed before the second member began to
@@ -35,7 +36,7 @@ _LAST_COMMIT_S: Final = 1.0
 
 
 class Sighting(NamedTuple):
-    """The time (seconds) at which a member starts to process a record."""
+    """A log line of a member: at the time `at` (seconds) the member starts to process a record."""
 
     partition: int
     offset: int
@@ -124,7 +125,7 @@ class Member:
         return min([given_up + _LAST_COMMIT_S, *later])
 
 
-#: By record: the time of its latest sighting, and the member.
+#: By record (partition, offset): the time of the latest sighting, and the member that saw it.
 _Last: TypeAlias = dict[tuple[int, int], tuple[float, Member]]
 
 
@@ -245,17 +246,17 @@ class _Seen(NamedTuple):
 
 
 def _in_turns(member: Member, verdict: Verdict) -> Iterator[_Seen]:
-    """Yields each sighting of a member, in the order of its log.
+    """Yields each sighting of a member, in the order of the member's log.
 
-    If the member is strict, counts in `verdict` each offset that does not follow the previous one
-    in the same assignment.
+    If the member is strict, counts in `verdict` each offset that does not follow the previous
+    offset of the partition. Offsets of different assignments are not compared.
     """
     starts: dict[int, list[float]] = {}
     for partition, since, _ in member.owned:
         starts.setdefault(partition, []).append(since)
     for its in starts.values():
         its.sort()
-    #: By partition: the number of the assignment, the time of its first sighting, the last offset.
+    #: By partition: number of the assignment, time of the first sighting in it, latest offset.
     turns: dict[int, tuple[int, float, int]] = {}
     for seen in member.seen:
         turn = bisect_right(starts.get(seen.partition, []), seen.at + _CLOCK_S)

@@ -77,7 +77,7 @@ async def by_record_headers(task: Task) -> TimePerRecord:
 
 
 async def values(task: Task) -> TimePerRecord:
-    """Reads lists of values, for which the consumer creates no records."""
+    """Reads lists of values; the consumer creates no `Record` objects."""
     async with Client(task.bootstrap) as client:
         reading = ReadMeter(task.records)
         async for fetched in iteration(client.consumer(task.topic), "values"):
@@ -100,7 +100,7 @@ async def raw(task: Task) -> TimePerRecord:
 
 
 def iteration(consumer: Consumer, name: str) -> Any:
-    """Calls the consumer's method `name`. Raises SkippedError if this version lacks it."""
+    """Calls the consumer's method `name`. Raises SkippedError if there is no such method."""
     method = getattr(consumer, name, None)
     if method is None:
         raise SkippedError(f"Consumer has no {name}()")
@@ -137,7 +137,7 @@ async def concurrent(task: Task) -> TimePerRecord:
 
 
 async def futures(task: Task) -> TimePerRecord:
-    """Awaits a future in each of many coroutines, and sends nothing: asyncio's share of `send`."""
+    """Awaits a future in each of many coroutines, without Kafka: asyncio's part of `concurrent`."""
     loop = asyncio.get_running_loop()
     rounds = []
 

@@ -15,18 +15,19 @@ __all__ = ["PACKAGE", "ROOT", "WorkerTask", "run_task"]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 
-#: The environment variable with the folder of `kproto`, if it is not that of this checkout.
+#: The environment variable that sets the folder of `kproto`. If the variable is not set, the worker
+#: uses the package of this checkout.
 PACKAGE: Final = "KPROTO_BENCH_PACKAGE"
 
 WORKER_TIMEOUT_S: Final = 300
 
 
 class WorkerTask(Protocol):
-    """A NamedTuple with the name of a client; a worker gets the tuple's fields as JSON."""
+    """A task for a worker: a NamedTuple, whose fields the worker gets as JSON."""
 
     @property
     def client(self) -> str:
-        """The client that the worker imports."""
+        """The name of the client that the worker imports."""
         ...
 
     def _asdict(self) -> dict[str, Any]: ...
@@ -35,9 +36,10 @@ class WorkerTask(Protocol):
 def run_task(
     task: WorkerTask, byte_code: Path, worker: str = "tools.bench.clients.worker"
 ) -> dict[str, Any]:
-    """Returns the result of the module `worker`, or {"fault": stderr or the timeout error}.
+    """Runs `task` with the module `worker`, and returns the result.
 
-    Python caches byte code in the folder `byte_code`.
+    If the worker fails or takes too long, returns {"fault": stderr or the timeout error}. Python
+    caches byte code in the folder `byte_code`.
     """
     python = sys.executable if task.client == "kproto" else str(peers_python())
     folders = [os.environ[PACKAGE], str(ROOT)] if PACKAGE in os.environ else [str(ROOT)]

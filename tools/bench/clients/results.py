@@ -39,7 +39,7 @@ class Results:
         self._turns[row].append({})
 
     def middle(self, row: str, client: str) -> TimePerRecord | None:
-        """Returns the medians of a client's times over all turns of a row; None if it has none."""
+        """Returns the medians of a client's times over all turns of a row; None without times."""
         found = [turn[client] for turn in self._turns[row] if client in turn]
         if not found:
             return None
@@ -129,9 +129,10 @@ def cpu_cell_of(row: Row, results: Results) -> str:
 
 
 def cell_of(row: Row, client: str, results: Results) -> str:
-    """Returns a client's rate or time with its CPU time; for other clients also kproto's ratio.
+    """Returns the text of a table cell: the rate or time of `client`, and its CPU time.
 
-    Returns "" if the client has no work in the row, and "not measured" without measurements.
+    The cell of a client other than kproto also has the ratio of kproto to this client. Returns ""
+    if the client has no work in the row, and "not measured" without measurements.
     """
     if client not in row.works:
         return ""

@@ -9,17 +9,17 @@ from typing import Final, NamedTuple
 #: The clients in the order of the first turn; the second turn reverses it.
 CLIENTS: Final = ("kproto", "confluent_kafka", "aiokafka", "kafka_python")
 
-#: By slow client: the divisor of the number of records that the user requested.
+#: Slow clients, each with a divisor: the bench divides the requested number of records by it.
 SHARES: Final = {"aiokafka": 2, "kafka_python": 10}
 
-#: The records in the topic of the start-up rows.
+#: The number of records in the topic of the start-up rows.
 FEW: Final = 10
 
 SENDS: Final = 2_000
 CONCURRENT: Final = 10_000
 
-#: The measurements per turn of rows that show a time. These differ much from process to process,
-#: because the operating system distributes threads differently.
+#: The number of measurements of each client per turn, for rows that show a time. Times differ much
+#: from process to process, because the operating system distributes threads differently.
 TIMES: Final = 7
 
 
@@ -143,7 +143,7 @@ ROWS: Final = (
 )
 
 
-#: The numbers of partitions of the table of many partitions.
+#: The partition counts of the topics in the table of `tools.bench.partitions`.
 PARTITIONS: Final = (1, 12, 100, 1_000)
 
 

@@ -11,7 +11,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-#: By name: a work, which takes a Task and returns a TimePerRecord, or a coroutine of one.
+#: Maps a name to the function to measure. The function takes a Task, and returns a TimePerRecord or
+#: a coroutine that returns one.
 Works: TypeAlias = dict[str, Callable[["Task"], Any]]
 
 VALUE: Final = b"v" * 100
@@ -19,20 +20,21 @@ VALUE: Final = b"v" * 100
 #: The batch size of every client: about a megabyte, the brokers' default maximum.
 BATCH_BYTES: Final = 1_000_000
 
-#: The records that are created before the measurement and sent repeatedly. kproto's `send_many`
-#: gets them as one list, as from a program that collects records. aiokafka and kafka-python await
-#: this many acknowledgements together.
+#: The number of records that are created before the measurement and sent repeatedly. kproto's
+#: `send_many` gets these records as one list, as from a program that collects records. aiokafka and
+#: kafka-python await this many acknowledgements together.
 CHUNK: Final = 100_000
 
-#: The inverse of the share of records that a consumer reads unmeasured, as start-up (first fetch).
+#: A consumer reads the first 1/`WARM_SHARE` of the records before the measurement, as start-up.
 WARM_SHARE: Final = 20
 
-#: The number of different sets of headers, which the records have in turn.
+#: The number of different sets of headers. The records use these sets in turn.
 HEADER_SETS: Final = 1_000
 
 SENDS_TO_WARM: Final = 200
 
-#: The measured rounds of concurrent sends, after a warm-up round; the median counts.
+#: The number of measured rounds of concurrent sends, after a warm-up round; the result is the
+#: median.
 ROUNDS: Final = 5
 
 

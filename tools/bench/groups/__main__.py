@@ -1,4 +1,7 @@
-"""Prints all tables of consumer groups, or the named ones: `python -m tools.bench.groups`."""
+"""Prints the tables of consumer groups that the arguments name: `python -m tools.bench.groups`.
+
+Prints all tables if the command has no argument.
+"""
 
 from __future__ import annotations
 

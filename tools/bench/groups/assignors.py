@@ -26,7 +26,7 @@ ASSIGNORS: Final[dict[str, Assign]] = {
     "roundrobin": assign_round_robin,
     "sticky": assign_sticky,
 }
-#: The maximum of kproto's time divided by aiokafka's; 1.0 for the cases that are not listed.
+#: The maximum ratio of kproto's time to aiokafka's time, by case; 1.0 for all other cases.
 WANTED: Final = {"sticky, equal subscriptions": 0.5}
 
 

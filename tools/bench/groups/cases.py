@@ -8,7 +8,7 @@ __all__ = ["CASES", "TOPICS", "members"]
 
 TOPICS: Final = {f"topic-{number}": 10 for number in range(100)}
 
-#: By case: the assignor, and whether all members have equal subscriptions.
+#: Maps the name of a case to its assignor, and to True if all members subscribe to the same topics.
 CASES: Final = {
     "range": ("range", True),
     "roundrobin": ("roundrobin", True),

@@ -1,4 +1,4 @@
-"""Measures how fast a member starts, and how fast it takes over partitions of another member.
+"""Measures how fast a member starts, and how fast a member takes over another's partitions.
 
 Each client has a program (`with_…`), which prints a line of JSON with the seconds of its rounds.
 The programs run in turn on a real broker without an initial rebalance delay.
@@ -27,15 +27,15 @@ CLIENTS: Final = {
     "classic": ("kproto", "aiokafka", "kafka_python", "confluent_kafka"),
     "consumer": ("kproto", "confluent_kafka"),
 }
-#: The maximum time of kproto, divided by that of the fastest other client.
+#: The maximum ratio of kproto's time to the time of the fastest other client, by group protocol.
 ALLOWED: Final = {"classic": 1.0, "consumer": 1.2}
 WORKS: Final = {
     "first": "from the start of a member to its first record",
     "handover": "from leaving the group to the next owner's first record",
 }
 TOPIC: Final = "shared"
-#: The rounds of a client before the next client runs. The program first runs one more round, in
-#: which it loads its modules and which does not count.
+#: The number of rounds that a client runs before the next client runs. Before these rounds, its
+#: program runs one more round, which loads the modules and is not measured.
 AT_A_TIME: Final = 3
 LIMIT_S: Final = 120
 

@@ -1,4 +1,4 @@
-"""Compares the CPU time of reading as a group member with that of reading without a group."""
+"""Compares the CPU time of a consumer in a group with the CPU time of one without a group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.bench.serving import served_by
 
 __all__ = ["PARTITIONS", "TOPIC", "VALUE", "as_member", "serve", "table"]
 
-#: The maximum extra CPU time of a member per record, as a share.
+#: The maximum CPU time per record that a group adds, as a share of the time without a group.
 WANTED: Final = 0.05
 
 TOPIC: Final = "read"

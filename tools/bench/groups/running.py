@@ -20,7 +20,7 @@ from .reading import PARTITIONS, TOPIC, VALUE, as_member
 
 __all__ = ["table"]
 
-#: By order: the maximum CPU time per record, divided by that of iteration.
+#: The maximum ratio of the CPU time of `run` to the CPU time of iteration, by `order` of `run`.
 WANTED: Final[dict[Order, float]] = {"partition": 1.5, "key": 3.0, "none": 3.0}
 
 KEYS: Final = 5_000

@@ -1,6 +1,6 @@
 """Measures starts of members, and handovers of partitions, for clients with a poll loop.
 
-In a handover, two consumers run, each in its own thread.
+A handover is measured with two consumers, each of which polls in its own thread.
 
 The module imports the standard library only, because it runs in the environment of the other
 clients.

@@ -1,4 +1,4 @@
-"""Runs kafka-python's rounds for `members`.
+"""Runs the rounds of `tools.bench.groups.members` with kafka-python.
 
 Each round measures the start of a member, and then a handover of partitions to another member.
 The arguments are: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL.

@@ -1,12 +1,13 @@
-"""Compares Spark with kproto's data source and Spark with the JVM connector.
+"""Compares two data sources of Spark: that of kproto and the JVM connector.
 
     python -m tools.bench.spark [TABLE …] [--events 1000000] [--cores 1 2] [--repeat 3]
 
-A real broker has CloudEvents with six headers and a value of 114 bytes on four partitions. Each
-engine runs in a separate process, on the PySpark version for which the connector was built. An
-engine runs once to warm up, then `--repeat` times; the engines run in turn, in alternating order.
-The tables show the best rate of each engine, the median of the ratios of consecutive runs, and the
-CPU time per row. The connector is the newest release whose jars are available.
+A real broker has CloudEvents with six headers and a value of 114 bytes on four partitions. An
+engine is a Spark session with one of the data sources. Each engine runs in a separate process, on
+the PySpark version for which the connector was built. An engine runs once to warm up, then
+`--repeat` times; the engines run in turn, in alternating order. The tables show the best rate of
+each engine, the median of the ratios of consecutive runs, and the CPU time per row. The connector
+is the newest release whose jars are available.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tools.bench.spark.topics import PARTITIONS, TEXT_BYTES, delete, publish
 
 BROKER: Final = "4.4.0"
 
-#: The rows of a micro-batch, and the micro-batches of a query.
+#: The number of rows of a micro-batch, then the number of micro-batches of a query.
 MICRO_ROWS: Final = 1_000
 MICRO_BATCHES: Final = 60
 
@@ -49,7 +50,7 @@ class SparkBench:
     def engines(
         self, closing: ExitStack, cores: int, topic: str, events: int, *, idle: bool = False
     ) -> tuple[Engine, Engine]:
-        """Starts both engines for a topic; with `idle`, kproto's engine uses the idle source."""
+        """Starts both engines for a topic; with `idle`, `IdleSource` replaces kproto's."""
         task = {"bootstrap": self.bootstrap, "topic": topic, "events": events}
         task |= {"folder": self.folder, "idle": idle}
         ours, connector = (

@@ -1,7 +1,7 @@
-"""Implements a Python data source without Kafka, which shows the cost of PySpark itself.
+"""Implements a Python data source that uses no Kafka, to show the cost of PySpark itself.
 
-The sink ignores its rows. The source creates one record batch and yields it repeatedly. No source
-or sink in Python can be faster.
+The sink drops all rows. The source creates one record batch, and yields this batch repeatedly. No
+source or sink in Python can be faster.
 """
 
 from __future__ import annotations

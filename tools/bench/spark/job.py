@@ -1,8 +1,8 @@
 """Compares the job of kproto_pipeline with the same job on the JVM connector.
 
-The topic has CloudEvents: one of 1,000 is sent twice, one of 1,500 is followed by an invalid
-record. The job sets the status of each event, drops duplicates, writes Parquet by status and type,
-and counts the written rows. The compared job does the same with `format("kafka")` and Spark's
+The topic has CloudEvents. Every 1,000th event is sent twice, and an invalid record follows every
+1,500th event. The job sets the status of each event, drops duplicates, writes Parquet by status and
+type, and counts the written rows. The compared job does the same with `format("kafka")` and Spark's
 built-in functions.
 """
 
@@ -95,7 +95,7 @@ def _output(task: Mapping[str, Any]) -> str:
 
 
 def _with_event_columns(records: DataFrame) -> DataFrame:
-    """Returns the columns of CloudEvents in binary mode, and errors, from the headers."""
+    """Returns the records as CloudEvents: columns from the headers, and the column `error`."""
     from pyspark.sql import functions as sf
 
     named = ("specversion", "id", "source", "type", "subject", "dataschema")

@@ -215,7 +215,7 @@ async def fill_source(bootstrap: str, topic: str, records: int) -> None:
 
 
 async def fault_of(task: Task) -> str:
-    """Returns the difference between the committed records or offsets and those of the task."""
+    """Returns how the committed records or offset differ from those of the task; "" if equal."""
     expected = task.total * task.size
     async with kproto.Client(task.bootstrap) as client:
         await until_complete(client, task.transactional_id)
@@ -308,7 +308,7 @@ def p50_of(row: Row, client: str, results: Results) -> str:
 
 
 def beside(ratios: list[float], client: str) -> str:
-    """Returns the ratio to another client in brackets: the median, and the range over the turns."""
+    """Returns kproto's ratio to `client` in brackets: the median, and the range over the turns."""
     if client == "kproto" or not ratios:
         return ""
     return f" ({statistics.median(ratios):.2f}, {min(ratios):.2f}–{max(ratios):.2f})"

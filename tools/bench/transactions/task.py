@@ -23,11 +23,13 @@ __all__ = [
     "Works",
 ]
 
-#: By name: a work, which takes a Task and returns a MeasuredTransactions, or a coroutine of one.
+#: Maps a name to the function to measure. The function takes a Task, and returns a
+#: MeasuredTransactions or a coroutine that returns one.
 Works: TypeAlias = dict[str, Callable[["Task"], Any]]
 
-#: The retry backoff of the other clients in ms, which the markers of the last transaction cause.
-#: librdkafka's default of 100 ms makes a transaction with offsets take 90 ms.
+#: The retry backoff of the other clients in ms. A client must retry while the coordinator still
+#: writes the markers of the last transaction. librdkafka's default of 100 ms makes a transaction
+#: with offsets take 90 ms.
 PEER_BACKOFF_MS: Final = 5
 
 #: The batch size of every client: the default maximum of brokers, less some bytes.
@@ -64,7 +66,7 @@ class Task(NamedTuple):
 
 
 class MeasuredTransactions(NamedTuple):
-    """Seconds and CPU seconds of the whole process per record, and p50 of a transaction's time.
+    """The time and the CPU time per record, in seconds, and the p50 of a transaction's time.
 
     The time of a transaction, in seconds, starts with its begin, or for "transform" with the poll
     before the begin. The time ends with the commit.
