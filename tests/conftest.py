@@ -87,17 +87,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers | None:
-    """Returns a scheduler that runs tests which share servers in one process.
+    """Returns a scheduler that puts tests with common servers into one process.
 
-    If the run does not use `--dist loadscope`, returns None: pytest-xdist then uses a scheduler of
-    its own.
+    Returns None if the run does not use `--dist loadscope`. In this case pytest-xdist uses a
+    scheduler of its own.
     """
     return ByServers(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Passes to a worker process whether the run uses `--dist loadscope`.
+    """Tells a worker process whether the run uses `--dist loadscope`.
 
     The worker's own options do not contain the value of `--dist`.
     """
@@ -125,7 +125,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Excludes about two million objects, which live until the end, from garbage collections."""
+    """Excludes the objects that exist after test collection from later garbage collections.
+
+    These about two million objects live until the end of the run.
+    """
     freeze_live_objects()
 
 
@@ -137,10 +140,11 @@ def freeze_live_objects() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage() -> Iterator[None]:
-    """Collects garbage at the end of each test module, so that its unclosed resources are reported.
+    """Collects garbage at the end of each test module, so that Python reports unclosed resources.
 
-    Later collections skip the objects that the module loaded. Otherwise collections would take
-    longer after each module, and some tests collect garbage hundreds of times.
+    After this collection, later collections skip the objects that still exist. Otherwise
+    collections would take longer after each module, and some tests collect garbage hundreds of
+    times.
     """
     yield
     freeze_live_objects()

@@ -42,7 +42,7 @@ FORMER = {"GroupCoordinator": "FindCoordinator"}
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Returns the address of a page with releases, glossary, KIPs and former names."""
+    """Returns the address of an explorer page with releases, glossary, KIPs and former names."""
     file = tmp_path_factory.mktemp("explorer") / "explorer.html"
     made = page(releases=RELEASES, glossary=GLOSSARY, kips=KIPS, former=FORMER)
     file.write_text(made, encoding="utf-8")
@@ -65,7 +65,7 @@ def console(browser: Any) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def opened(chromium: Chrome, address: str) -> Open:
-    """Returns a function that opens a fragment of the page in a new document."""
+    """Returns a function that opens the explorer page at a URL fragment, in a new document."""
 
     def go(fragment: str = "", *, scheme: str = "light", where: str = address) -> Chrome:
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}

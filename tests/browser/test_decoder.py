@@ -1,7 +1,7 @@
-"""Tests that the page decodes bytes as Python does: to equal values, or with the same fault.
+"""Tests that the page decodes bytes as Python does: to equal values, or with an equal error.
 
-Both decoders use the same definitions but share no code: the page runs JavaScript in Chromium,
-Python runs the generated classes.
+The page and Python use the same message definitions, but their decoders share no code: the page
+runs JavaScript in Chromium, and Python runs the generated classes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def class_of(name: str) -> type[Message]:
 def answers(browser: Any, cases: list[Case]) -> list[Any]:
     """Returns, for each case, the JSON text of the value that the page decoded.
 
-    For broken bytes the result is a dict with `reason`, `path` and `offset` instead.
+    If the page refuses the bytes of a case, the result is a dict with `reason`, `path` and `offset`
+    instead of a text.
     """
     requested = [[name, version, data.hex()] for name, version, data in cases]
     answered: list[Any] = browser.execute_script(ASK, requested)
@@ -64,7 +65,8 @@ def same_value(cls: type[Message], version: int, value: Message, text: str) -> b
 def check(browser: Any, cases: list[Case]) -> Iterator[str]:
     """Checks that page and Python agree on each case.
 
-    Yields "broken" for a case that both refuse, and "whole" for a case that both decode.
+    Yields "broken" for a case that the page and Python refuse, and "whole" for a case that the page
+    and Python decode.
     """
     for (name, version, data), said in zip(cases, answers(browser, cases), strict=True):
         cls = class_of(name)

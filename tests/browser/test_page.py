@@ -112,7 +112,8 @@ return all.filter((one) => {
 def until(holds: Callable[[], object]) -> None:
     """Waits until `holds` returns a true value; fails after `SECONDS`.
 
-    If the page replaces an element before `holds` reads this element, the result counts as false.
+    `holds` may find an element that the page replaces before `holds` reads it. Such a result counts
+    as false.
     """
     last = time.monotonic() + SECONDS
     while True:
@@ -136,7 +137,7 @@ def press(browser: Chrome, *keys: str) -> None:
 
 
 def unpacked(browser: Chrome) -> None:
-    """Waits until the page has decompressed the gzip batch of an example."""
+    """Waits until the decoder page has decompressed the gzip batch of the selected example."""
     until(lambda: every(browser, "[data-unpacked]"))
 
 
@@ -508,7 +509,7 @@ PICTURES = {
 
 
 def picture(browser: Chrome, file: Path) -> None:
-    """Saves a screenshot with few colors, which makes the file small."""
+    """Saves a screenshot, with few colors so that the file is small."""
     with Image.open(BytesIO(browser.get_screenshot_as_png())) as shot:
         shot.convert("RGB").quantize(200).save(file, optimize=True)
 

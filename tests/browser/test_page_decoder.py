@@ -1,4 +1,4 @@
-"""Tests that the page reads frames and records as Python does, and survives any bytes."""
+"""Tests that the page reads frames and records as Python does, and does not fail on any bytes."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _FIELDS: Final = {
 
 
 def changed(batch: bytes, **fields: int) -> bytes:
-    """Returns the batch with other header fields, and a correct checksum."""
+    """Returns the batch with the header fields `fields` changed, and with a correct checksum."""
     for name, value in fields.items():
         at, form = _FIELDS[name]
         batch = patched(batch, at, struct.pack(form, value))
@@ -144,7 +144,7 @@ def producing_odd_batches(talk: Talk) -> Said:
 
 
 def _absolute(value: int, now: int) -> int:
-    """Returns `value` as a timestamp in ms: adds `now` if |`value`| is from 10 ms to a day."""
+    """Returns a timestamp in ms: `value`, plus `now` if |`value`| is from 10 ms to a day."""
     return value + now if 9 < abs(value) <= DAY_MS else value
 
 

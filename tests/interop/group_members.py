@@ -102,7 +102,7 @@ def write(broker: ThreadedBroker, *values: str) -> None:
 
 
 def share(members: Sequence[GroupMember]) -> bool:
-    """Returns whether each partition has one owner, and each member has a partition."""
+    """Returns whether each partition has exactly one owner, and each member owns a partition."""
     assigned = sorted(it for member in members for it in member.assigned)
     return assigned == list(range(PARTITIONS)) and all(member.assigned for member in members)
 
@@ -120,9 +120,8 @@ def share_and_hand_over(
 ) -> None:
     """Runs a group: members join one by one and read all records; then the first member leaves.
 
-    If other members remain, they continue at the offsets that the first member committed.
-
-    `described` returns the group's state and the number of its members.
+    The other members, if any, take over its partitions and continue at the offsets that it
+    committed. `described` returns the group's state and the number of its members.
     """
     with ExitStack() as ending:
         members: list[GroupMember] = []

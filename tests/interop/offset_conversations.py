@@ -66,7 +66,7 @@ Commit = tuple[str, int, int, int, str | None]
 
 
 class Offsets:
-    """Commits and fetches offsets; arguments and results are the same for all versions."""
+    """Commits and fetches offsets; arguments and results do not depend on the API version."""
 
     def __init__(self, talk: Talk, *names: str) -> None:
         self.talk = talk
@@ -74,7 +74,7 @@ class Offsets:
         self.names = {topic_id: name for name, topic_id in self.ids.items()}
 
     def group(self, start: str) -> str:
-        """Returns a new group id, once the group has a coordinator."""
+        """Waits until a new group has a coordinator; returns the group id."""
         group = self.talk.name(start)
         deadline = time.monotonic() + PATIENCE_S
         while self._waits(group):
@@ -104,8 +104,8 @@ class Offsets:
     ) -> object:
         """Commits offsets; returns the error name of each partition, in the response's order.
 
-        Returns "closed" if the broker closed the connection. In the request, the topic
-        `none_of` has no partitions.
+        Returns "closed" if the broker closed the connection. If `none_of` is a topic of the
+        commits, the request has this topic without partitions.
         """
         topics = [
             OffsetCommitRequestTopic(
@@ -207,7 +207,7 @@ class Offsets:
         )
 
     def fetch_of_many(self, version: int, *groups: str) -> object:
-        """Returns the name of each group with its error name and all its committed offsets."""
+        """Returns, for each group, its name, its error name, and all its committed offsets."""
         wanted = [self._wanted(version, group, None, None, -1) for group in groups]
         found = self.talk.ask(OffsetFetchRequest(groups=wanted), version).groups
         return [(self.plain(it.group_id), self.shown(it, in_order=False)) for it in found]
@@ -399,7 +399,7 @@ def deleting_offsets(talk: Talk) -> Said:
 
 
 def keeping_to_the_topic(talk: Talk) -> Said:
-    """Yields the results of allowed and of refused requests to `__consumer_offsets`."""
+    """Yields the results of requests to `__consumer_offsets`; the broker refuses some of them."""
     they = Offsets(talk)
     they.group("t")
     for version in talk.versions(MetadataRequest, 1):
@@ -456,7 +456,7 @@ def keeping_to_the_topic(talk: Talk) -> Said:
 def storing_offsets(talk: Talk) -> Said:
     """Commits and deletes offsets with each OffsetCommit version.
 
-    Yields the version, and the records that the coordinator wrote.
+    Yields each version with the records that the coordinator then wrote to `__consumer_offsets`.
     """
     name = talk.create("stored", 2)
     they = Offsets(talk, name)
@@ -473,9 +473,10 @@ def storing_offsets(talk: Talk) -> Said:
 
 
 def stored_offsets(talk: Talk, group: str, they: Offsets) -> Iterator[tuple[object, ...]]:
-    """Yields each record of a group, decoded, with the record count of its batch last.
+    """Yields each `__consumer_offsets` record of a group, decoded, as a tuple.
 
-    A timestamp that is set is shown as True. The value of a tombstone is None.
+    The last item of the tuple is the record count of the record's batch. A timestamp is shown as
+    whether it is set. The value of a tombstone is None.
     """
     for record, size in offset_records(talk):
         found = decode_coordinator_record(record, topic=OFFSETS)

@@ -49,9 +49,9 @@ class Reader:
     ) -> object:
         """Fetches each (topic, partition, offset) of `named`; returns the fields to compare.
 
-        The result has the error name, the partitions by topic, and "same", "new" or "none" for the
-        session id, which differs between brokers. `forget` has the (topic, partition) to remove
-        from the session.
+        The fields are the error name, the partitions by topic, and "same", "new" or "none" instead
+        of the session id, because session ids differ between brokers. `forget` has each (topic,
+        partition) to remove from the session.
         """
         version = self.version if version is None else version
         epoch = self.epoch if epoch is None else epoch

@@ -48,7 +48,7 @@ class Talk:
         return f"{start}-{self._run}"
 
     def versions(self, request: type[Request[Any]], first: int = 0) -> range:
-        """Returns the stable versions, from `first`, that the brokers support."""
+        """Returns the stable versions of an API, from `first` on, that both brokers support."""
         both = self._ranges[request.API_KEY]
         return range(max(first, both.start), min(both.stop, request.LATEST_STABLE + 1))
 

@@ -50,7 +50,7 @@ Results: TypeAlias = Iterator[tuple[str, object]]
 
 
 class Nodes:
-    """Broker addresses by node id, and functions that stop and start a broker."""
+    """The broker addresses by node id, and functions that stop and start a broker."""
 
     def __init__(
         self,
@@ -96,9 +96,10 @@ class Nodes:
         return [error(topic.error_code) for topic in answer.topics]
 
     def begin(self) -> tuple[object, dict[str, list[Any]]]:
-        """Creates the topics; returns the response and the metadata once all brokers are in sync.
+        """Creates the topics; waits until all brokers are in sync; returns response and metadata.
 
-        Creates the topics again, up to twice, if a leader changed before all brokers were started.
+        If a leader changed before all brokers had started, deletes the topics and creates them
+        again, at most twice.
         """
         for _ in range(3):
             created, found = self.create(), self.settle(set(self.addresses))
@@ -137,7 +138,7 @@ class Nodes:
         }
 
     def settle(self, in_sync: set[int]) -> dict[str, list[Any]]:
-        """Waits until all of `in_sync` are alive and in sync; returns their metadata."""
+        """Waits until all nodes of `in_sync` are alive and in sync; returns topic metadata."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             found = [self.metadata(node) for node in sorted(in_sync)]

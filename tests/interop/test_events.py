@@ -106,7 +106,7 @@ THEIRS: list[tuple[KafkaRecord, type]] = [
 
 @pytest.fixture(params=["confluent-kafka", "Java"])
 def peer(request: pytest.FixtureRequest, kafka: RunningKafka, peers_python: Path) -> Peer:
-    """Returns a function that runs the other client; the Java client has the broker's release."""
+    """Returns a function that runs confluent-kafka, or Java's client of the broker's release."""
     if request.param == "confluent-kafka":
         command = [str(peers_python), str(SCRIPT)]
     else:

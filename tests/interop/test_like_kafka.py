@@ -27,7 +27,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Difference(NamedTuple):
-    """A known difference from a real broker's response: the reason, and the broker's releases."""
+    """A known difference from a real broker's response: its reason, and the releases with it."""
 
     reason: str
     releases: tuple[str, ...] = ("4.4.0", "3.9.2")

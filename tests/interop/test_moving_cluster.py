@@ -19,7 +19,7 @@ PARTITIONS, COUNT, TIMEOUT_S = 4, 1_000, 110
 
 
 async def move(cluster: Cluster) -> None:
-    """Stops and starts each node, and then makes it the leader of all partitions."""
+    """Restarts the nodes one by one, and makes each restarted node the leader of all partitions."""
     for node in cluster.nodes:
         await cluster.stop_broker(node)
         await asyncio.sleep(0.3)

@@ -1,8 +1,8 @@
 """Tests that the embedded broker writes the same records to `__consumer_offsets` as a real broker.
 
-The embedded broker must also decode the records of a real broker and encode them unchanged, and its
-coordinators must move as in a real cluster. In the test of expired offsets, the real broker removes
-expired offsets every 300 ms.
+Also tests that the embedded broker decodes the records of a real broker and encodes them unchanged,
+and that its coordinators move as in a real cluster. In the test of expired offsets, the real broker
+removes expired offsets every 300 ms.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ pytestmark = pytest.mark.kafka
 
 
 def written_again(record: Record) -> tuple[bytes, bytes | None]:
-    """Returns key and value of a record after decoding and encoding by the embedded broker."""
+    """Returns a record's key and value after the embedded broker has decoded and encoded them."""
     found = decode_coordinator_record(record, topic="__consumer_offsets")
     assert isinstance(found, CoordinatorRecord)
     key: Any = found.key
@@ -159,7 +159,7 @@ def test_records_of_a_real_broker_are_reencoded_unchanged(
 
 
 def test_transaction_markers_are_no_coordinator_records(newest_kafka: RunningKafka) -> None:
-    """Other tests may commit offsets in transactions; the reader must skip transaction markers."""
+    """Other tests may leave markers in `__consumer_offsets`; `stored_offsets` must skip markers."""
     talk = Talk(newest_kafka.bootstrap, ranges(newest_kafka.bootstrap))
     name = talk.create("marked")
     they = Offsets(talk, name)
@@ -227,10 +227,10 @@ def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: 
 
 
 def expiring(talk: Talk) -> list[object]:
-    """Returns the results for three groups, in which all, some and no offsets expire.
+    """Returns the results of three groups: all offsets, some offsets and no offsets expire.
 
-    The results are the remaining offsets, the response to OffsetDelete, the records of the group
-    and the response to a later commit.
+    The results of a group are the remaining offsets, the response to OffsetDelete, the group's
+    records in `__consumer_offsets`, and the response to a later commit.
     """
     name = talk.create("expiring", 2)
     they = Offsets(talk, name)
@@ -289,7 +289,8 @@ class InternalTopicCoordinators:
     def found(self, asked: int, *, other_than: int = -1) -> int:
         """Returns the node id of group g's coordinator, which node `asked` reports.
 
-        Waits until this coordinator has loaded the group, and is not the node `other_than`.
+        Waits until the reported coordinator has loaded the group. If `other_than` is a node id,
+        also waits until the coordinator is another node.
         """
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -337,9 +338,10 @@ class InternalTopicCoordinators:
         yield "all know", self.fetched(self.found(first))
 
     def found_again(self, first: int) -> tuple[str, list[int]]:
-        """Waits for a coordinator after node `first` has restarted; sends OffsetFetch to `first`.
+        """Sends OffsetFetch to the restarted node `first` once this node reports g's coordinator.
 
-        Returns an error name and the committed offsets.
+        The coordinator must also have loaded the group. Returns the error name of the OffsetFetch
+        response, and the committed offsets.
         """
         deadline = time.monotonic() + PATIENCE_S
         while True:

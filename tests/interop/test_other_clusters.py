@@ -2,11 +2,11 @@
 
 Brokers of the mock cluster also stop and start again.
 
-kfake stores each batch once, by producer id and sequence, so every record must be stored once and
-in order. The mock cluster appends every batch, so a batch whose acknowledgement was lost is stored
-twice. The log of the mock cluster must show that the client resent an equal batch, which a broker
-that checks sequences would have stored once and in order. On both clusters a consumer must read
-every record.
+kfake detects resent batches by producer id and sequence, so kfake must store every record once and
+in order. The mock cluster does not detect resent batches: if an acknowledgement was lost, the mock
+cluster stores the resent batch a second time. In this case the test checks that the resent batch
+equals the stored batch, because a broker that checks sequences then stores it only once. On both
+clusters a consumer must read every record.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Log:
     """Collects the stored batches of a partition, and checks their sequence numbers.
 
     `records` are the values of all batches, `unique` are the values without duplicate batches, and
-    `duplicates` is the number of duplicate batches. Raises AssertionError on a batch that is
-    neither the producer's next batch nor equal to an earlier batch.
+    `duplicates` is the number of duplicate batches. Each batch must be the producer's next batch,
+    or must repeat earlier records; otherwise raises AssertionError.
     """
 
     def __init__(self) -> None:
@@ -139,10 +139,10 @@ async def check_delivery(
     settings: kproto.ClientSettings = SETTINGS,
     may_duplicate: bool = False,
 ) -> None:
-    """Writes and reads while the cluster carries out the commands that `fault` returns.
+    """Writes and reads records while the cluster carries out the commands that `fault` returns.
 
-    Checks that every record is stored and read in order. A batch may be stored again only if
-    `may_duplicate` is true.
+    Checks that every record is stored and read in order. Unless `may_duplicate` is true, also
+    checks that no batch is stored twice.
     """
     expected = {at: [b"%d" % n for n in range(RECORDS)][at::PARTITIONS] for at in range(PARTITIONS)}
     found: dict[int, list[bytes | None]] = {at: [] for at in range(PARTITIONS)}
@@ -210,8 +210,8 @@ async def test_records_are_delivered_while_mock_leaders_move(peers_python: Path,
 async def test_records_are_delivered_while_mock_brokers_stop(peers_python: Path, seed: int) -> None:
     """The mock cluster has no failover: a stopped leader is the leader again after its restart.
 
-    The brokers delay their responses, so a broker that stops has stored batches that it has not
-    acknowledged.
+    The brokers delay their responses. So when a broker stops, it has stored batches whose
+    acknowledgement the producer has not received.
     """
     chance = random.Random(seed)
     script = SCRIPTS / "moving_mock_cluster.py"
@@ -257,7 +257,10 @@ async def test_records_are_delivered_while_kfake_leaders_move(kfake: Path, seed:
 
 
 async def test_kfake_forgets_the_last_epoch_when_a_leader_moves(kfake: Path) -> None:
-    """Unlike Kafka, kfake forgets the former epoch's end offset: see docs/evidence/findings.md."""
+    """Unlike Kafka, kfake forgets the end offset of the former leader epoch.
+
+    docs/evidence/findings.md describes this fault.
+    """
     (port,) = free_ports(1)
     with running([kfake, str(port), "3"]) as cluster:
         async with kproto.Client(cluster.bootstrap, SETTINGS) as client:

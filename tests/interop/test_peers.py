@@ -53,7 +53,7 @@ def expected(count: int) -> list[list[object]]:
 
 @pytest.fixture(scope="module")
 def written(broker: ThreadedBroker, peers_python: Path) -> dict[str, list[int]]:
-    """Returns the offsets that each client received for the records it wrote."""
+    """Lets each client write its records; returns the offsets that each client received."""
     return {peer: run(peers_python, peer, broker.bootstrap, peer, "write") for peer in PEERS}
 
 

@@ -76,7 +76,7 @@ async def test_proxy_prints_the_messages_of_aiokafka(peers_python: Path) -> None
 
 @pytest.mark.peers
 async def test_rewriting_proxy_keeps_aiokafka_connected(peers_python: Path) -> None:
-    """The broker advertises an unreachable address, so clients need the rewritten address."""
+    """The broker advertises an unreachable address, which the proxy must replace for aiokafka."""
     async with Broker(BrokerSettings(advertised_host="192.0.2.1")) as broker:
         broker.create_topic("seen", partitions=1)
         port = broker.bootstrap.rpartition(":")[2]
@@ -105,9 +105,9 @@ async def test_rewriting_proxy_keeps_aiokafka_connected(peers_python: Path) -> N
 
 
 def lines_of(lines: list[str]) -> list[str]:
-    """Returns direction and message name of each line that the proxy has logged.
+    """Returns the direction and the message name of each line in the proxy's log.
 
-    Fails if a line has no version or size.
+    Fails if a line lacks the version or the size of the message.
     """
     found = []
     for line in lines:

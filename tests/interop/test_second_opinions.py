@@ -1,8 +1,8 @@
 """Tests that kafka-python and kio decode kproto's messages equally and encode them unchanged.
 
-Each implementation gets instances of every message and version that the implementation has. A rule
-below describes and explains every known difference. The test fails if a rule never applies, or if a
-difference matches no rule.
+Each implementation gets instances of every message and version that it supports. Each known
+difference has a rule below, with its reason. The test fails if a rule never applies, or if no rule
+applies to a difference.
 
 second_opinions.json lists the versions that each implementation covers. `KPROTO_WRITE=1` rewrites
 that file.
@@ -38,7 +38,7 @@ TIMEOUT_S = 300.0
 
 
 class Case(NamedTuple):
-    """One message instance, and the layout by which it was encoded."""
+    """One message instance, its encoded bytes, and the version and layout of the encoding."""
 
     message: Message
     version: int
@@ -51,7 +51,7 @@ class Case(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A known difference: its reason, and a check of whether a result shows it."""
+    """A known difference of an implementation: its reason, and a function that recognizes it."""
 
     peer: str
     why: str

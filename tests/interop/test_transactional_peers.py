@@ -75,7 +75,7 @@ async def write_source(bootstrap: str) -> None:
 
 
 async def check_transformed(bootstrap: str, topic: str) -> list[list[object]]:
-    """Fails unless each record of `SOURCE` was transformed once, in order; returns the records."""
+    """Checks that `topic` has each record of `SOURCE` once, transformed, in order; returns them."""
     records = (await read_by_kproto(bootstrap, topic))[topic]
     assert [(partition, value) for partition, _, value in records] == [
         (partition, f"{number}!")
@@ -87,7 +87,7 @@ async def check_transformed(bootstrap: str, topic: str) -> list[list[object]]:
 
 @pytest.fixture(scope="module", params=[None, pytest.param("3.9.2", marks=pytest.mark.exhaustive)])
 def broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
-    """Yields a broker with transaction.version 2, or a broker of a release with version 0."""
+    """Yields a broker with transaction.version 2, or a broker of 3.9.2, which has version 0."""
     settings = BrokerSettings(
         release=request.param, group_coordinator_rebalance_protocols=("classic", "consumer")
     )
@@ -139,7 +139,7 @@ async def test_peer_transforms_each_record_exactly_once(
 
 @contextmanager
 def moving_leaders(cluster: ThreadedCluster, draw: random.Random) -> Iterator[None]:
-    """Moves leaders, and so also coordinators of groups and transactions, until the block ends."""
+    """Moves partition leaders, and with them the coordinators, at random until the block ends."""
     ended = threading.Event()
 
     def move(running: Cluster) -> None:

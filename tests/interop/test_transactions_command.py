@@ -34,7 +34,7 @@ def broker() -> Iterator[ThreadedBroker]:
 
 @pytest.fixture
 def side(broker: ThreadedBroker) -> Iterator[TransactionSide]:
-    """Yields a side: producer `ongoing` has an open transaction; `done` has committed one."""
+    """Yields a side with two producers: `done` has committed a transaction, `ongoing` has not."""
     side = TransactionSide(broker.bootstrap, TOPIC)
     side.prepare(("done", "ongoing"), ())
     for name in ("done", "ongoing"):

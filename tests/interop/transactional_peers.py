@@ -2,13 +2,15 @@
 
 Each client (in the code, `peer`) has a program with these commands:
 
-- `scenes TOPIC SOURCE`: in transactions, writes to the partitions 0 to 3 of TOPIC, and commits
-  offsets of SOURCE for the group TOPIC; see `SCENES`. Prints the committed offset after each
-  transaction with offsets, the error for offsets of a member that has left ("left member"), and the
-  error of a producer that another producer has fenced ("zombie").
-- `transform SOURCE TARGET COUNT`: reads COUNT records of SOURCE as a group and writes them to
-  TARGET with "!" at the end, in transactions with the group's offsets. Aborts every third
-  transaction, and reads its records again. Prints the number of commits and aborts.
+- `scenes TOPIC SOURCE`: runs several transactions; see `SCENES`. The transactions write to the
+  partitions 0 to 3 of TOPIC, and commit offsets of SOURCE for the group TOPIC. Prints the committed
+  offset after each transaction that commits offsets. Also prints two errors: "left member", for
+  committing offsets of a member that has left, and "zombie", of a producer that another producer
+  has fenced.
+- `transform SOURCE TARGET COUNT`: reads COUNT records of SOURCE as a group member. Writes each
+  record to TARGET with "!" appended to its value, in transactions that also commit the offsets of
+  the group. Aborts every third transaction, and reads the records of this transaction again. Prints
+  the number of commits and aborts.
 - `read TOPIC...`: prints partition, offset and value of the records of each topic with
   read_committed, up to the last stable offset of each partition.
 - `init`: prints the error of the producer's initialization.

@@ -1,4 +1,4 @@
-"""Marks tests on real brokers with `kafka`; limits the time of all async tests of this folder."""
+"""Marks tests that need a real broker with `kafka`; limits the time of async tests here."""
 
 from __future__ import annotations
 

@@ -54,10 +54,10 @@ _SET = 0
 
 
 def config_of(version: str) -> dict[str, str]:
-    """Returns the broker config `SHORT`, changed for older releases.
+    """Returns the broker config `SHORT`; for older releases, with a longer session and interval.
 
-    Older brokers get sessions of 4 s and heartbeats every 400 ms. Older brokers have no group
-    configs, so these values apply to all groups. A member assumes a session of nine heartbeat
+    Older brokers have no group configs, so their values apply to all groups: sessions of 4 s, and
+    heartbeats every 400 ms. A member of an older broker assumes that a session lasts nine heartbeat
     intervals, so the interval must not be too short. A pause of a busy machine must not end a
     session: the broker would assign the member's partitions to other members before the member
     notices that its session has ended.
@@ -120,7 +120,7 @@ class Group(Members):
     def _owned(
         self, listener: RecordingListener, name: str, partitions: Collection[tuple[str, int]]
     ) -> None:
-        """Checks that a partition is revoked or lost before it is assigned to another member."""
+        """Checks that a partition's owner has revoked or lost it before another member gets it."""
         for partition in partitions:
             owner = self.owners.pop(partition, None)
             calls = f"{name} {partition}: {listener.calls}; owner: {owner and owner.calls}"
@@ -141,7 +141,7 @@ class Group(Members):
 
 
 async def failed(listener: RecordingListener) -> str:
-    """Returns the error with which a member failed, after it has lost its partitions."""
+    """Waits until a member has failed; checks that it has no partitions; returns its error."""
     await until(lambda: listener.error is not None)
     assert listener.partitions == set()
     return str(listener.error)

@@ -1,9 +1,8 @@
 """Defines scripts of requests that KIP-848 and classic members send to one broker.
 
-Each script yields the responses to the members.
-
-Topics `t`, `u` and `v` have 6, 3 and 2 partitions. If the assignor computes the assignment later,
-members send heartbeats until they receive it.
+Each script yields the broker's responses. Topics `t`, `u` and `v` have 6, 3 and 2 partitions. If
+the broker does not compute an assignment at once, the script sends heartbeats until a response has
+the assignment.
 """
 
 from __future__ import annotations
@@ -181,9 +180,10 @@ def a_member_revokes_nothing(side: ConsumerSide) -> Iterator[object]:
 
 
 def commits_with_stale_epochs(side: ConsumerSide) -> Iterator[object]:
-    """Commits offsets with old member epochs.
+    """Commits offsets with member epochs that are older than the member's current epoch.
 
-    KIP-1251: the broker accepts an old epoch for partitions kept since that epoch.
+    KIP-1251: the broker accepts an old epoch for a partition that the member has owned since that
+    epoch.
     """
     yield side.enter("a", "t"), side.enter("b", "t")
     before = side.epochs["a"]
@@ -220,7 +220,7 @@ def a_regular_expression_of_several_members(side: ConsumerSide) -> Iterator[obje
 
 
 def classic(side: ConsumerSide, member: str, *topics: str, **fields: Any) -> Any:
-    """Sends JoinGroup for a member that reads `topics`; returns the response.
+    """Sends JoinGroup for a member that subscribes to `topics`; returns the response.
 
     If the broker returns a member id with MEMBER_ID_REQUIRED, joins again with this id.
     """
@@ -233,7 +233,7 @@ def protocols(
     owned: Iterable[tuple[str, list[int]]] = (),
     names: Iterable[str] = ("range", "cooperative-sticky"),
 ) -> list[tuple[str, bytes]]:
-    """Returns JoinGroup's protocols of a member that reads `topics` and owns partitions `owned`."""
+    """Returns JoinGroup's protocols of a member: its subscribed topics and its owned partitions."""
     said = ConsumerProtocolSubscription(
         topics=sorted(topics),
         owned_partitions=[Owned(topic=name, partitions=its) for name, its in owned],
@@ -242,9 +242,10 @@ def protocols(
 
 
 def joins_and_waits(side: ConsumerSide, member: str, *topics: str, **fields: Any) -> object:
-    """Sends JoinGroup v3 for a member that must wait for the end of the rebalance.
+    """Sends JoinGroup v3 for a member whose response must wait for the end of the rebalance.
 
-    Waits until DescribeGroups lists the member. Returns `WAITS`, or the response if it has arrived.
+    Waits until DescribeGroups lists the member. Returns `WAITS`, or the JoinGroup response if the
+    response has arrived nevertheless.
     """
     side.join(member, 3, side.ids.get(member, ""), protocols(topics, **fields))
     side.wait_until_handled()
@@ -257,7 +258,10 @@ def joins_and_waits(side: ConsumerSide, member: str, *topics: str, **fields: Any
 def sync_leader(
     side: ConsumerSide, member: str, assignments: dict[str, list[tuple[str, list[int]]]]
 ) -> Any:
-    """Sends a leader's SyncGroup; returns the response. `assignments` is keyed by member name."""
+    """Sends SyncGroup of the leader; returns the response.
+
+    `assignments` has the assignment of each member, by member name.
+    """
     assignments_by_name = {
         name: b"\0\1"
         + ConsumerProtocolAssignment(
@@ -285,7 +289,7 @@ def beat(side: ConsumerSide, member: str) -> object:
 
 
 def sync(side: ConsumerSide, member: str) -> Any:
-    """Sends SyncGroup of a follower; returns the response."""
+    """Sends SyncGroup of a follower, which contains no assignments; returns the response."""
     return sync_leader(side, member, {})
 
 
@@ -304,7 +308,7 @@ def a_classic_group_is_converted(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_classic_member_has_an_old_generation(side: ConsumerSide) -> Iterator[object]:
-    """Converts the group back to classic, in a generation that its classic member lacks."""
+    """Converts the group back to classic, while its classic member has an older generation."""
     yield classic(side, "a", "t"), sync_leader(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
     generation = side.generations["a"]
     yield side.enter("b", "t"), side.commit("a", generation, ("t", 0), version=8), "still accepted"
@@ -345,10 +349,10 @@ def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
-    """Lets b join by ConsumerGroupHeartbeat while a classic group rebalances.
+    """Lets member b join by ConsumerGroupHeartbeat while a classic group rebalances.
 
-    The rebalance begins when c joins. Members a and c share an assignor, but c lacks the assignor
-    that the group uses.
+    The rebalance begins when member c joins. Members a and c have one assignor in common, but the
+    group currently uses another assignor, which c does not support.
     """
     both = ("range", "sticky")
     yield classic(side, "a", "t", names=both), sync_leader(side, "a", {"a": [("t", [0, 1])]})
@@ -360,9 +364,9 @@ def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_first_rebalance_is_not_over(side: ConsumerSide) -> Iterator[object]:
-    """Tries to convert a group without an elected leader.
+    """Tries to convert a classic group that has no elected leader yet.
 
-    The broker does not convert such a group. The script needs a broker with an initial rebalance
+    The broker must not convert such a group. The script needs a broker with an initial rebalance
     delay.
     """
     yield joins_and_waits(side, "a", "t"), side.describe()
@@ -425,10 +429,10 @@ def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
 
 
 def settled(side: ConsumerSide, name: str, value: str, *, is_set: bool | None = None) -> bool:
-    """Waits until the broker has the `value` of the group config `name` from the controller.
+    """Waits until the broker has received `value` for the group config `name` from the controller.
 
-    Returns True. If `is_set` is True, also waits until the config is set for the group itself. If
-    `is_set` is False, also waits until the config is not set for the group.
+    If `is_set` is given, also waits until the value is set for the group itself (True), or comes
+    from another source (False). Returns True.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:

@@ -80,10 +80,10 @@ def is_uuid(member_id: str) -> bool:
 
 
 class ConsumerSide(Side):
-    """A broker, and the members of its group `group_id`, which may use either protocol.
+    """A broker, and the members of its group `group_id`; members may use both group protocols.
 
-    `topics` maps topic names to ids. Group epochs on an old broker are lower than on a new broker
-    by the constant `behind`.
+    `topics` maps topic names to topic ids. An old broker's group epochs are lower than a new
+    broker's by a constant; `behind` is this difference.
     """
 
     def __init__(
@@ -111,8 +111,9 @@ class ConsumerSide(Side):
     ) -> Any:
         """Sends ConsumerGroupHeartbeat, by default with the last member epoch received.
 
-        Returns an error name, or member id, epoch, heartbeat interval in ms and assignment. The
-        assignment maps topics to partitions; it is None if the response has no assignment.
+        Returns the error name if the response has an error. Otherwise returns member id, member
+        epoch, heartbeat interval in ms, and assignment. The assignment maps topics to partitions,
+        or is None if the response has no assignment.
         """
         version = self.version if version is None else version
         sent = self.epochs.get(member, 0) if epoch is None else epoch
@@ -146,7 +147,7 @@ class ConsumerSide(Side):
         return answer.member_id, received, answer.heartbeat_interval_ms, assigned
 
     def enter(self, member: str, *topics: str, **fields: Any) -> Any:
-        """Joins with epoch 0, for the first time or again."""
+        """Joins, or joins again, by a ConsumerGroupHeartbeat with member epoch 0."""
         given = {"topics": topics, "owned": {}, "rebalance_ms": 30_000, **fields}
         return self.heartbeat(member, 0, **given)
 
@@ -272,10 +273,11 @@ class ConsumerSide(Side):
     # Configs of the group
 
     def configs(self, *names: str, group_id: str | None = None) -> Any:
-        """Returns the group's consumer configs `names`, or all, each with its config source.
+        """Returns the group's consumer configs `names`, each with its config source.
 
-        Omits the config that moves assignors to a separate thread, which the embedded broker lacks.
-        If the broker refuses the request, returns the error name and the error message.
+        Without `names`, returns all consumer configs except the one that moves assignors to a
+        separate thread, because the embedded broker does not have this config. If the broker
+        refuses the request, returns the error name and the error message.
         """
         wanted = DescribeConfigsResource(
             resource_type=_GROUP,
@@ -303,10 +305,10 @@ class ConsumerSide(Side):
         validate_only: bool = False,
         times: int = 1,
     ) -> Any:
-        """Alters configs of one resource, by default of the group.
+        """Sends IncrementalAlterConfigs for one resource, by default for the group.
 
-        A change is a config name, an operation and a value. The request names the resource `times`
-        times. Returns an error name and a message for each time.
+        A change is a config name, an operation and a value. The request contains the resource
+        `times` times. Returns the error name and the error message of each of these times.
         """
         wanted = AlterConfigsResource(
             resource_type=resource_type,
@@ -327,7 +329,10 @@ class ConsumerSide(Side):
     # Records of __consumer_offsets
 
     def records(self) -> list[tuple[object, ...]]:
-        """Returns the group's records; a hash or timestamp is replaced by whether it is set."""
+        """Returns the group's records in `__consumer_offsets`.
+
+        Shows a hash or a timestamp only as whether it is set.
+        """
 
         async def read() -> list[CoordinatorRecord]:
             async with Client(self.bootstrap) as client:

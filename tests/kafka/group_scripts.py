@@ -1,6 +1,7 @@
 """Scripts classic group members on one broker; each function yields the responses in order.
 
-Some scripts wait until a session or a rebalance phase times out, which the responses show.
+Some scripts wait for a timeout of a session or of a rebalance phase; the responses show when the
+timeout has passed.
 """
 
 from __future__ import annotations
@@ -72,11 +73,11 @@ def beat_until_rebalance(side: Side, who: str, instance_id: str | None = None) -
 def stable(
     side: Side, *members: str, of_second: Mapping[str, Any] | None = None, **fields: Any
 ) -> Iterator[object]:
-    """Joins and syncs two members, of which the first leads; yields the responses.
+    """Forms a stable group of two members, of which the first is the leader; yields the responses.
 
-    A member is static if its name begins with "static". The first member joins, the second member
-    joins, and the first member rejoins. The last two of these JoinGroup requests have `fields`; the
-    request of the second member also has `of_second`.
+    The first member joins, the second member joins, and the first member rejoins; then both members
+    send SyncGroup. The second and the third JoinGroup have `fields`; the second JoinGroup also has
+    `of_second`. A member is static if its name begins with "static".
     """
     first, second = members
     last = fields | dict(of_second or {})

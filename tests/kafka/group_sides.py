@@ -1,7 +1,8 @@
 """Sends requests of group members to a real or embedded broker, and compares responses.
 
-Every member has its own connection, whose client id is the member's name. Member ids differ from
-broker to broker. An id begins with the name of its member, so the n-th id of `a` is shown as `a.n`.
+Every member has its own connection, whose client id is the member's name. Both brokers generate
+random member ids, which begin with the client id. So the responses can be compared, the n-th id of
+member `a` is shown as `a.n`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Side:
             connection.__exit__(None, None, None)
 
     def wait_for_coordinator(self) -> None:
-        """Waits for the coordinator: brokers create `__consumer_offsets` on first use."""
+        """Waits for a coordinator: the broker first has to create `__consumer_offsets`."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             answer = self.ask("nobody", FindCoordinatorRequest(coordinator_keys=["g"]), 4)
@@ -95,11 +96,11 @@ class Side:
         return self._connections[member]
 
     def wait_until_handled(self) -> None:
-        """Waits until the broker has handled all earlier requests, even if it delays the responses.
+        """Waits until the broker has handled all earlier requests, even if responses are delayed.
 
-        Sends DescribeGroups twice. With `ONE_THREAD` a broker handles one request at a time. It may
-        handle the first DescribeGroups before an earlier request of another connection, but not the
-        second DescribeGroups.
+        Sends DescribeGroups twice. With the settings `ONE_THREAD` a broker handles one request at a
+        time. The broker may handle the first DescribeGroups before an earlier request of another
+        connection, but it handles the second DescribeGroups after that request.
         """
         for _ in range(2):
             self.describe()
@@ -162,7 +163,7 @@ class Side:
         protocol_type: str | None = "consumer",
         protocol: str | None = None,
     ) -> None:
-        """Sends SyncGroup; the assignment of each member id in `assigned` is `name_of(id)`."""
+        """Sends SyncGroup; the assignment of each member id in `assigned` is its `name_of` text."""
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=generation,
@@ -233,7 +234,7 @@ class Side:
         return self._names[member_id]
 
     def comparable(self, member: str, answer: Any) -> Any:
-        """Returns the fields on which both brokers must agree; stores the ids of `member`."""
+        """Returns the fields of `answer` that both brokers must agree on; stores `member`'s ids."""
         if isinstance(answer, JoinGroupResponse):
             return self._joined(member, answer)
         if isinstance(answer, SyncGroupResponse):

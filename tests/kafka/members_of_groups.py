@@ -15,7 +15,7 @@ __all__ = ["Members", "all_of", "shared", "until"]
 
 
 class Members:
-    """The members of group `id`; callers add members, and the end of the block closes all."""
+    """The members of group `id`; callers add members, and the `async with` block closes them."""
 
     def __init__(self, bootstrap: str) -> None:
         self.id = f"group-{uuid.uuid4().hex}"

@@ -243,7 +243,7 @@ def create_topics(side: Side, version: int) -> object:
 
 
 def delete_topics(side: Side, version: int) -> object:
-    """Creates topics, and returns the result of a request that deletes these topics."""
+    """Creates topics; returns the result of deleting these topics and topics that do not exist."""
     make_topics(side, "to-be-gone", "until-then")
     known = ids(side)
     if version >= 6:
@@ -505,9 +505,9 @@ def test_clients_over_their_quota_are_throttled_equally(
 
 
 def throttled(connection: RawConnection, client: str, limit: float, topic: str) -> int:
-    """Sets a producer quota of `limit` bytes/s; returns the throttle time of a Produce in ms.
+    """Sets a producer quota of `limit` bytes/s, and sends one Produce request of 106 bytes.
 
-    The Produce has 106 bytes with its header.
+    Returns the throttle time of the response in ms.
     """
     names = {"user": "ANONYMOUS", "client-id": client}
     of = [EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]

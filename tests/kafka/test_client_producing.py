@@ -1,6 +1,6 @@
 """Tests the producer on every broker.
 
-Despite faults, an idempotent producer stores records once and in order.
+An idempotent producer must store records once and in order, despite faults.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ async def acknowledged(clock: ManualClock, sending: Coroutine[Any, Any, kproto.A
 async def test_failed_record_is_not_stored_after_later_records(
     bootstrap: str, client: kproto.Client, topic: str
 ) -> None:
-    """The network delays the failed record until later records are acknowledged."""
+    """The network holds back the failed record's request until a later record is acknowledged."""
     clock = ManualClock()
     async with (
         Middleman(bootstrap) as middleman,
@@ -230,7 +230,7 @@ async def test_acks_of_the_leader_have_offsets(client: kproto.Client, topic: str
 
 
 async def test_records_without_acks_are_stored(client: kproto.Client, topic: str) -> None:
-    """After the producer is closed, the broker may still be reading the last bytes."""
+    """The test waits for the log's end: after the close, the broker may still receive records."""
     expected = [b"%d" % at for at in range(1_000)]
     await until_ready(client, topic)
     async with client.producer(acks=0, batch_bytes=1_000) as producer:
@@ -245,7 +245,10 @@ async def test_records_without_acks_are_stored(client: kproto.Client, topic: str
 async def test_broker_closes_the_connection_after_a_refused_record_without_acks(
     client: kproto.Client, topic: str
 ) -> None:
-    """The broker has no other way to report the error. The producer then connects again."""
+    """With acks=0, closing the connection is the broker's only way to report an error.
+
+    The producer then connects again.
+    """
     await until_ready(client, topic)
     leader = (await client.topic(topic)).partitions[0].leader
     connection = await client.connection(leader)

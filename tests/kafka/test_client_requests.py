@@ -46,9 +46,9 @@ ONLY_FOR_SHOW: dict[type[Request[Any]], range] = {ProduceRequest: range(3)}
 async def at_every_version(
     client: kproto.Client, request: type[Request[R]]
 ) -> tuple[Any, list[int]]:
-    """Returns a connection, and the versions of `request` that client and broker support.
+    """Returns a connection, and the versions of `request` that both client and broker support.
 
-    Skips the test if the broker lacks the API.
+    Skips the test if the broker does not support the API.
     """
     connection = await client.connection()
     offered = connection.ranges.get(request.API_KEY)

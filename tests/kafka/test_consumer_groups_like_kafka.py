@@ -1,8 +1,8 @@
 """Tests that the embedded broker answers KIP-848 members as a real broker does.
 
-Members follow a script or act at random. The passage of time changes the group only in the scripts
-that wait for a timeout. The tests compare the members' responses. On a new release, the tests also
-compare the coordinator's records at the end of a script.
+Members follow a script or act at random. Timeouts of sessions and rebalances happen only in the
+scripts that wait for them. The tests compare the responses to the members. If the real broker is of
+a new release, the tests also compare the coordinator's records at the end of a script.
 """
 
 from __future__ import annotations
@@ -161,11 +161,11 @@ def create(name: str, broker: Broker) -> None:
 
 
 def run_on_both(brokers: Brokers, script: ConsumerScript) -> tuple[list[object], list[object]]:
-    """Returns the members' responses from the real broker and from the embedded broker.
+    """Runs a script on both brokers; returns the responses of the real and of the embedded broker.
 
     If the real broker is of a new release, each list ends with the coordinator's records. The
-    embedded broker generates the same ids as the real broker, because assignments and the order of
-    records depend on the hashes of ids.
+    embedded broker uses the member ids that the real broker has generated, because assignments and
+    the order of records depend on the hashes of these ids.
     """
     theirs, ours = brokers.sides(f"{script.__name__}-{uuid.uuid4().hex[:8]}")
 

@@ -20,7 +20,7 @@ PARTITIONS = 4
 
 @pytest.fixture
 def fetches(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
-    """Returns a list to which every fetch adds its session fields."""
+    """Returns a list; each later fetch of a consumer appends its fetch session fields to it."""
     seen: list[SessionFetch] = []
 
     def noting(fetch: SessionFetch, **others: int) -> FetchRequest:
@@ -120,7 +120,10 @@ async def test_closing_a_consumer_closes_its_session(
 async def test_last_fetched_epoch_above_the_leader_epoch_is_out_of_range(
     client: kproto.Client, topic: str
 ) -> None:
-    """The leader cannot compute a diverging epoch; a consumer would reset its position."""
+    """Tests the leader's response; a consumer that receives it would reset its position.
+
+    The leader does not know the epoch, so it cannot return a diverging epoch.
+    """
     async with client.producer() as producer:
         for number in range(3):
             await producer.send(topic, b"%d" % number, partition=0)

@@ -1,8 +1,8 @@
 """Tests that all frames between four clients and two broker releases are decoded fully.
 
-librdkafka, aiokafka, kafka-python and Kafka's Java client each run a scripted scenario, a walk,
-through `kproto proxy` against a real broker: topics, all codecs, headers, transactions, groups,
-offsets, configs. Two independent readers decode every recorded frame.
+librdkafka, aiokafka, kafka-python and Kafka's Java client each run a scripted scenario, called a
+walk, through `kproto proxy` against a real broker. A walk uses topics, all codecs, headers,
+transactions, groups, offsets and configs. Two independent decoders decode every recorded frame.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ MODERN_APIS: Final = {
 
 @dataclass
 class Walk:
-    """A client's scripted scenario with a broker: its printed counts and recorded exchanges."""
+    """The result of a walk on one broker: the counts that the client printed, and the exchanges.
+
+    The proxy has recorded the exchanges.
+    """
 
     client: str
     version: str
@@ -168,7 +171,7 @@ def _command(client: str, kafka: RunningKafka, peers_python: Path) -> list[str]:
 
 
 def frames_by_hand(recording: Path) -> dict[int, dict[str, list[bytes]]]:
-    """Returns the frames of "client" and "broker" for each connection number.
+    """Returns the frames that "client" and "broker" sent on each connection, by connection number.
 
     Splits the recorded bytes without the code under test.
     """
@@ -268,9 +271,9 @@ def test_packets_and_recording_show_the_same_exchanges(walk: Walk) -> None:
 
 
 def is_same(recorded: list[dict[str, Any]], seen: list[dict[str, Any]]) -> bool:
-    """Returns whether the recorded and the captured requests of a connection agree.
+    """Returns whether the proxy's recording and a packet capture of a connection agree.
 
-    A capture may contain a response that arrived after the client had closed the connection.
+    Only the capture contains a response that arrived after the client had closed the connection.
     """
     if len(recorded) != len(seen):
         return False
@@ -288,7 +291,7 @@ def skip_without_packets(walk: Walk) -> None:
 
 
 def talks(printed: str) -> list[list[dict[str, Any]]]:
-    """Returns the lines of each connection, without times, connection numbers and addresses."""
+    """Returns each connection's printed lines without times, connection numbers and addresses."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for line in map(json.loads, printed.splitlines()):
         found[line["connection"]].append(line)
@@ -301,7 +304,7 @@ def talks(printed: str) -> list[list[dict[str, Any]]]:
 
 
 def check_frame(event: TrafficEvent) -> None:
-    """Checks that the annotated tree and the class decode the frame fully and equally.
+    """Checks that the annotated tree and the message class decode the frame fully and equally.
 
     Also checks that kproto encodes the decoded message to the same bytes.
     """
@@ -338,7 +341,7 @@ def test_every_recorded_frame_is_decoded_alike_and_reencoded(walk: Walk) -> None
 
 
 def test_every_captured_frame_is_decoded_alike_and_reencoded(walk: Walk) -> None:
-    """The capture also has the requests that the broker sends to itself."""
+    """Unlike the proxy's recording, the packet capture also has the broker's requests to itself."""
     skip_without_packets(walk)
     seen: set[str] = set()
     with walk.packets.file.open("rb") as file:
@@ -352,7 +355,7 @@ def test_every_captured_frame_is_decoded_alike_and_reencoded(walk: Walk) -> None
 
 
 def test_trailing_bytes_of_a_body_are_reported(walk: Walk) -> None:
-    """Only librdkafka's Metadata request for all topics has trailing bytes: three."""
+    """Only librdkafka sends trailing bytes: three, after a Metadata request for all topics."""
     behind = {event.api for event in walk.events if event.received and event.received.trailing}
     assert behind == ({"Metadata"} if walk.client == "confluent_kafka" else set())
 

@@ -59,7 +59,7 @@ async def test_partitions_are_shared_as_members_join_and_leave(node848: KafkaNod
 
 
 async def test_member_uses_the_session_timeout_of_its_group(node848: KafkaNode) -> None:
-    """Kafka 3.9 has no group configs: the member assumes a session of nine heartbeat intervals."""
+    """On Kafka 3.9, without group configs, the member assumes nine heartbeat intervals instead."""
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(1)
         await group.brief(node848.version)
@@ -89,10 +89,10 @@ async def test_static_member_rejoins_without_a_rebalance(node848: KafkaNode) -> 
 
 @pytest.mark.exhaustive
 async def test_second_member_with_an_instance_id_is_refused(node848: KafkaNode) -> None:
-    """The broker cannot know whether the first member with this instance id was killed.
+    """The broker refuses a second member with the same instance id while the first is alive.
 
-    The broker keeps the first member until the session expires. Until then the broker refuses the
-    second member.
+    The broker cannot know whether the first member was killed, so the broker refuses the second
+    member until the first member's session expires.
     """
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
@@ -239,9 +239,9 @@ async def test_broker_side_pattern_is_refused_in_a_classic_group(node848: KafkaN
 
 
 async def test_classic_group_is_converted_online_and_back(node848: KafkaNode) -> None:
-    """A consumer-protocol member converts the group; the classic member loses no partitions.
+    """A KIP-848 member converts a classic group by joining; the classic member loses no partitions.
 
-    After the consumer-protocol members have left, the group is classic again.
+    After the KIP-848 members have left, the group is classic again.
     """
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)

@@ -33,7 +33,10 @@ pytestmark = pytest.mark.slow
     "protocol", ["auto", pytest.param("consumer", marks=pytest.mark.exhaustive)]
 )
 async def test_each_record_is_read_once(node848: KafkaNode, protocol: Any) -> None:
-    """Three members read 400 records; two of them leave after 100 and 200 records."""
+    """Three members read 400 records; one leaves after 100 records, another after 200 records.
+
+    The counts are of the records that all members together have read.
+    """
     async with Client(node848.bootstrap) as client:
         topic = f"group-{uuid.uuid4().hex}"
         await client.create_topics(kproto.NewTopic(topic, partitions=3))
@@ -186,7 +189,7 @@ async def test_group_of_another_client_is_converted(
 async def test_partitions_are_shared_with_librdkafka(
     node848: KafkaNode, peers_python: Path
 ) -> None:
-    """librdkafka supports the protocol only from Kafka 4 on."""
+    """librdkafka supports KIP-848 only from Kafka 4 on."""
     if node848.version != NEWEST:
         return
     async with Group(node848.bootstrap) as group:

@@ -120,7 +120,10 @@ async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -
 
 
 async def test_static_member_rejoins_without_a_rebalance(node: KafkaNode) -> None:
-    """KIP-345 applies to every static member, and KIP-814 only to a static leader."""
+    """KIP-345: a static member that rejoins keeps its partitions.
+
+    KIP-814: if the static member is the leader, it must not compute a new assignment.
+    """
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, instance_id="one")
@@ -157,7 +160,7 @@ async def test_second_member_fences_the_first_with_its_instance_id(node: KafkaNo
 
 
 async def test_custom_assignor_assigns_partitions(node: KafkaNode) -> None:
-    """The assignor's functions give all partitions to the lowest member id, and send user data."""
+    """The test's assignor gives all partitions to the lowest member id, and sends user data."""
     async with Group(node.bootstrap) as group:
         seen: list[object] = []
 
@@ -183,7 +186,7 @@ async def test_custom_assignor_assigns_partitions(node: KafkaNode) -> None:
 
 
 async def refused(group: Group, *topics: str, **settings: Any) -> KprotoError:
-    """Returns the error of a member that cannot join, once it has lost its partitions."""
+    """Returns the error of a member that cannot join; checks that it has no partitions."""
     member, listener = await group.member(*topics, **settings)
     await until(lambda: listener.error is not None)
     assert listener.partitions == set()

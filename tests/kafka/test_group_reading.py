@@ -133,7 +133,10 @@ async def fail_at_the_tenth(client: kproto.Client, topic: str, seen: list[tuple[
 async def test_position_waits_for_pending_transactional_offsets(
     client: kproto.Client, topic: str
 ) -> None:
-    """The test sends the requests of a transactional producer (KIP-447)."""
+    """The test itself sends a transactional producer's requests, so that offsets stay pending.
+
+    KIP-447: the coordinator lets OffsetFetch wait for offsets of an open transaction.
+    """
     await fill(client, topic)
 
     transaction = Transaction(client, topic)

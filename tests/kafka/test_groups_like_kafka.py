@@ -1,8 +1,8 @@
 """Tests that the embedded broker answers members of classic groups as a real broker does.
 
 Random members have long timeouts, so only their requests change the group. Scripted members also
-let sessions and rebalances time out. Kafka 3.9.2 runs the new coordinator, which is the only
-coordinator since Kafka 4.0.
+let sessions and rebalances time out. Kafka 3.9.2 runs the new group coordinator, because Kafka 4.0
+and later have only this coordinator.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
 
 
 class Pair:
-    """Members of the same group on both brokers; the responses must be equal."""
+    """The members of a group, on both brokers at once; checks that the responses are equal."""
 
     def __init__(self, brokers: Brokers, group_id: str) -> None:
         self.brokers = brokers
@@ -127,7 +127,7 @@ class Pair:
         return self.theirs.waiting | self.ours.waiting
 
     def same(self, what: object, ask: Callable[[Side], object]) -> Any:
-        """Returns the response to a request that both brokers must answer at once and equally."""
+        """Sends a request that both brokers must answer at once and equally; returns the answer."""
         theirs, ours = ask(self.theirs), ask(self.ours)
         self._check(what, theirs, ours)
         return ours
@@ -156,9 +156,10 @@ class Pair:
                 return
 
     def _agree(self) -> bool:
-        """Waits until both brokers describe the group equally, and returns True.
+        """Waits until both brokers describe the group equally; returns True.
 
-        Returns False as soon as a waiting member has a response, which `collect` must read first.
+        Returns False if a member's delayed response has arrived, because `collect` must read it
+        first.
         """
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -176,7 +177,7 @@ class Pair:
         assert ours == theirs, self.said
 
     def known(self) -> tuple[str | None, int, str | None]:
-        """Returns the embedded group's leader, member count and protocol.
+        """Returns leader, member count and protocol of the group at the embedded broker.
 
         Returns None, 0 and None if there is no classic group.
         """
@@ -224,7 +225,7 @@ class Player:
             self.chance.choice((self.join, self.sync, self.beat, self.leave, self.look))(who)
 
     def next_of(self, who: str) -> None:
-        """Sends a member's next request: JoinGroup, then SyncGroup, then heartbeats."""
+        """Sends the next request of member `who`: JoinGroup, then SyncGroup, then heartbeats."""
         if self.pair.ours.generations.get(who, -1) < 0 or who in self.to_join:
             self.to_join.discard(who)
             self.to_sync.add(who)
@@ -236,7 +237,7 @@ class Player:
             self.to_join.add(who)
 
     def _id(self, side: Side, who: str, *, former: bool) -> str:
-        """Returns the member id of `who` at one broker, or its previous id if `former` is true."""
+        """Returns the member id of `who` at one broker; if `former`, its previous member id."""
         known = side.former.get(who)
         return known[-1] if former and known else side.ids.get(who, "nobody")
 
@@ -423,7 +424,7 @@ def test_tied_votes_elect_the_same_protocol(brokers: Brokers) -> None:
 def names_apart(chance: random.Random) -> list[str]:
     """Returns six names in different buckets of a Java hash map of size 16.
 
-    Names in one bucket would be ordered by their member ids.
+    Java would order names of the same bucket by their member ids, which are random.
     """
     by_bucket: dict[int, str] = {}
     while len(by_bucket) < 6:
@@ -436,7 +437,7 @@ def names_apart(chance: random.Random) -> list[str]:
 def voted(side: Side, wanted: list[tuple[str, bytes]]) -> str:
     """Returns the protocol that the broker selects by the votes of three members.
 
-    Each member supports all protocols of `wanted`, and prefers a different protocol.
+    All members support all protocols of `wanted`, but each member prefers a different protocol.
     """
     joined(side, "a", protocols=wanted)
     for who, start in (("b", 1), ("c", 2)):

@@ -1,6 +1,7 @@
-"""Tests members of both group protocols on real brokers.
+"""Tests members of both group protocols on real brokers, in unusual conditions.
 
-The members are lost or slow, have pending revocations, or subscribe to changing topics.
+The tests cover members that are lost or slow, have pending revocations, or subscribe to topics that
+change.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ CONSUMER = GroupProtocolCase(consumer_members.Group, {})
 async def short_session(group: Any, kind: GroupProtocolCase, node: KafkaNode) -> dict[str, Any]:
     """Returns member settings with a short session timeout.
 
-    A KIP-848 group has the session timeout as a group config, so the function also sets this
-    config.
+    In a KIP-848 group the session timeout is a group config, so for such a group the function sets
+    the config on the broker.
     """
     if kind is CONSUMER:
         await group.brief(node.version)
@@ -67,7 +68,7 @@ all_protocols = pytest.mark.parametrize(
 
 
 async def two_members(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
-    """Starts two members that share four partitions; returns the first and both listeners."""
+    """Starts two members that share four partitions; returns the first, and both listeners."""
     first, its = await group.member(topic, **settings)
     await until(lambda: its.partitions)
     _, others = await group.member(topic, **settings)
@@ -95,7 +96,7 @@ async def test_vanished_member_is_replaced_after_its_session(
 async def test_member_without_responses_loses_its_partitions_in_time(
     node848: KafkaNode, kind: GroupProtocolCase
 ) -> None:
-    """The member must stop before its session expires and its partitions move."""
+    """The member must lose its partitions before the broker assigns them to another member."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         settings = await short_session(group, kind, node848)

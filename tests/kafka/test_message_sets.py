@@ -56,7 +56,7 @@ def broker_version(request: pytest.FixtureRequest) -> str:
 def connection(
     connection: RawConnection, broker_version: str, kafka_brokers: Brokers
 ) -> RawConnection:
-    """Returns a connection; skips the test if the broker may not support message sets."""
+    """Returns a connection; skips the test unless the broker is known to support message sets."""
     if broker_version != EMBEDDED:
         running = real_broker(broker_version, kafka_brokers)
         if running.version != LAST_WITH_MESSAGE_SETS:

@@ -126,7 +126,7 @@ async def test_each_record_is_read_once_while_leaders_move_and_die(
                 sent += 1
 
         async def more() -> None:
-            """Waits until five more rounds of records are acknowledged."""
+            """Waits until five more rounds of sent records are acknowledged."""
             goal = sent + 5
             while sent < goal:  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.01)

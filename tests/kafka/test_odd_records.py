@@ -1,6 +1,7 @@
 """Compares how Java's consumer and kproto's consumer read the records that a real broker stores.
 
-The batches are produced raw. The embedded broker must accept and refuse the same batches.
+The test sends the batches in Produce requests, without a producer. The embedded broker must accept
+and refuse the same batches as the real broker.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def test_odd_batches_are_stored_and_read_as_by_kafka(
 def test_offsets_outside_of_a_batch_are_stored_only_without_compression(
     kafka: RunningKafka, topic_name: str
 ) -> None:
-    """The embedded broker stores the same batches. Only the misplaced records are unreadable."""
+    """Both brokers store the same batches; only the misplaced records are unreadable."""
     deltas = (-(2**31), -1, 0, 2, 3, 1000, 2**31 - 1)
     with threaded_broker() as embedded:
         for bootstrap in (kafka.bootstrap, embedded.bootstrap):
@@ -133,7 +134,10 @@ def broken_batches(stored: list[OddBatch], errors: list[UnreadableRecordError]) 
 
 
 def refused_by_java(stored: list[OddBatch]) -> set[int]:
-    """Returns the indexes of the batches that MemoryRecords, and so Java's consumer, refuses."""
+    """Returns the indexes of the batches that Java's MemoryRecords refuses.
+
+    Java's consumer reads batches by MemoryRecords.
+    """
     with KafkaJavaProgram("4.4.0") as program:
         described = read(program, [batch.data for batch in stored])
         return {number for number, each in enumerate(described) if each.error is not None}

@@ -1,4 +1,4 @@
-"""Tests a client pinned to an old release's versions, on real brokers that support them.
+"""Tests a client that is pinned to the API versions of an old release, on real brokers.
 
 Kafka 3.9.2 still answers the requests of 0.8.2 clients. Kafka 4.4.0 answers the requests of clients
 from about 2.1 on.
@@ -53,9 +53,9 @@ HIGHEST = {  # Produce, Fetch, ListOffsets, Metadata
 async def pinned(
     brokers: Brokers, release: str | None, version: str = "3.9.2", **settings: Any
 ) -> AsyncIterator[tuple[kproto.Client, str]]:
-    """Yields a client and a new topic, at a broker of this `version`.
+    """Yields a client of a broker of release `version`, and a new topic.
 
-    The client is pinned to `release`, or not pinned if `release` is None.
+    The client is pinned to the API versions of `release`, or not pinned if `release` is None.
     """
     bootstrap = real_broker(version, brokers).bootstrap
     topic = f"old-{uuid.uuid4().hex}"

@@ -29,10 +29,10 @@ TIMEOUT_MS: Final = 600_000
 
 
 def write_log(side: TransactionSide, draw: random.Random) -> list[list[int]]:
-    """Writes random batches; returns partition and offset of each committed record, sorted.
+    """Writes random batches; returns partition and offset of each record that is readable, sorted.
 
-    Records after the first record of an open transaction are left out, because a read_committed
-    consumer does not read them.
+    Readable means readable with read_committed. So the result has no record of an aborted
+    transaction, and no record after the first record of an open transaction.
     """
     ids = {name: f"{side.topic}-{name}" for name in NAMES}
     side.prepare(ids.values(), ())

@@ -1,8 +1,8 @@
 """Tests SaslHandshake v0 through the proxy to a real broker: tokens have no request headers.
 
-The test writes the frames of an old client by hand. The broker accepts the tokens, and the proxy
-reports the later requests as usual. Neither the recording nor the log contains the password, or
-anything from which it can be guessed.
+The test writes the frames of an old client by hand. The broker must accept the tokens, and the
+proxy must report the later requests as usual. Neither the recording nor the log of the proxy may
+contain the password, or anything from which it can be guessed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class OldClient:
         await self._writer.wait_closed()
 
     async def ask(self, api_key: int, version: int, body: bytes = b"") -> bytes:
-        """Sends a request with a v1 header; returns the body of its response."""
+        """Sends a request with request header v1; returns the body of the response."""
         self._ids += 1
         head = struct.pack(">hhih", api_key, version, self._ids, 3) + b"old"
         answer = await self._exchange(head + body)
@@ -96,7 +96,7 @@ class ProxyOutput:
         self.events: list[TrafficEvent] = []
 
     def proxy(self, target: str) -> Proxy:
-        """Returns a proxy for `target`; this object collects its events and its recording."""
+        """Returns a proxy for `target`; its events and its recording are added to this object."""
         recorder = Recorder(self.file)
         return Proxy(
             "127.0.0.1:0",
@@ -106,7 +106,7 @@ class ProxyOutput:
         )
 
     def recorded(self) -> dict[Side, bytes]:
-        """Returns the recorded bytes that each side, client or broker, sent."""
+        """Returns all recorded bytes that the client sent, and all that the broker sent."""
         self.file.seek(0)
         streams = dict.fromkeys(Side, b"")
         for entry in read_recording(self.file):
@@ -115,9 +115,9 @@ class ProxyOutput:
         return streams
 
     def shown(self) -> bytes:
-        """Returns all bytes that users can read: the log as text and as JSON, and the recording.
+        """Returns all output in which a user could see a secret.
 
-        Adds the exchanges of the recording as text, too.
+        This is the log as text and as JSON, the recorded bytes, and the recorded exchanges as text.
         """
         lines = [event_as_text(event, 1) for event in self.events]
         lines += [json.dumps(event_as_json(event, 1)) for event in self.events]

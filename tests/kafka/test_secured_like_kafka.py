@@ -95,7 +95,7 @@ def real(secured: SecuredKafka) -> Iterator[Side]:
 
 @pytest.fixture(scope="module")
 def ours(real: Side) -> Iterator[Side]:
-    """Yields the embedded broker, with the users and rights of the real broker."""
+    """Yields the embedded broker with the real broker's users, passwords and super users."""
     common: dict[str, Any] = {
         "authorizer": True,  # without an authorizer every user sees every token
         "super_users": ("User:admin", "User:ANONYMOUS"),

@@ -164,7 +164,7 @@ async def test_client_credentials_grant_authenticates(secured: SecuredKafka) -> 
 
 
 class Wrong(NamedTuple):
-    """A wrong setting of a client, and a text that the error must contain."""
+    """Client settings with one mistake, and a text that the resulting error must contain."""
 
     listener: str
     tls: Callable[[SecuredKafka], Any]

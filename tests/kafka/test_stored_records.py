@@ -1,6 +1,6 @@
 """Tests internal records of real brokers: offsets, transactions, metadata, control records.
 
-All tests of a version use one node, whose log folder the tests can read.
+All tests of a Kafka version use one node. The tests can read the log folder of this node.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ async def test_committed_offsets_are_decoded_and_reencoded(node: tuple[KafkaNode
 async def test_offsets_of_transactions_are_decoded_with_their_markers(
     node: tuple[KafkaNode, Path],
 ) -> None:
-    """A transaction ends with a control batch, which is no coordinator record."""
+    """`__consumer_offsets` has a control batch per transaction, which is no coordinator record."""
     group = "transactional-readers"
     async with kproto.Client(node[0].bootstrap) as client:
         for offset, name in ((5, OFFSETS_COMMITTED), (6, OFFSETS_ABORTED)):
@@ -174,7 +174,7 @@ async def batches_of_offsets(client: kproto.Client) -> list[RecordBatch]:
 
 
 async def transaction(client: kproto.Client, name: str, *, commit: bool) -> None:
-    """Writes one record to partition 0 in a transaction."""
+    """Writes one record to partition 0 in a transaction, and commits or aborts the transaction."""
     its = Transaction(client, name)
     await its.begin()
     await its.add_partition(TOPIC, 0)
@@ -294,7 +294,7 @@ def test_checkpoint_of_a_new_node_is_decoded(node: tuple[KafkaNode, Path]) -> No
 
 
 def whole_batches(data: bytes) -> list[RecordBatch]:
-    """Returns the batches of a log file up to its unwritten end."""
+    """Returns the batches of a log file, up to the zeros after the last batch."""
     found = []
     position = 0
     while data[position : position + 12].strip(b"\0"):

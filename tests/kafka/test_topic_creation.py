@@ -1,4 +1,4 @@
-"""Tests that real brokers create missing topics only if the producer or consumer allows it."""
+"""Tests that a missing topic is created only if the settings of producer or consumer allow it."""
 
 from __future__ import annotations
 

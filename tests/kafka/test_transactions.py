@@ -20,7 +20,7 @@ async def committed(client: kproto.Client, topic: str) -> list[bytes | None]:
 
 
 async def end_of(client: kproto.Client, transactional_id: str) -> str:
-    """Waits until a transactional id has no transaction; returns its state."""
+    """Waits until the transaction of a transactional id has ended; returns its final state."""
     while True:
         response = await client.request(
             DescribeTransactionsRequest(transactional_ids=[transactional_id])
@@ -151,7 +151,10 @@ async def test_offsets_of_ones_own_are_committed_with_the_records(
 async def process_once(
     client: kproto.Client, source: str, target: str, protocol: Literal["classic", "consumer"]
 ) -> None:
-    """Sends values to `source`, moves them to `target` with random failures, checks `target`."""
+    """Moves records from `source` to `target` in transactions; checks that each arrives once.
+
+    Sends the records to `source` first. Some transactions fail at random and are aborted.
+    """
     chance = random.Random(3)
     values = [b"%d" % at for at in range(100)]
     async with client.producer() as plain:

@@ -151,7 +151,7 @@ class Player:
         return result
 
     def state(self, ids: tuple[str, str]) -> list[object]:
-        """Returns everything that both brokers must have in common."""
+        """Returns all state of this broker that must be equal on both brokers."""
         side = self.side
         found: list[object] = [side.describe(each) for each in ids]
         found += [side.transaction_log(each) for each in ids]

@@ -1,7 +1,7 @@
 """Sends requests of transactional producers to a real or embedded broker, and compares responses.
 
-Every producer has its own connection. Producer ids differ from broker to broker, so the n-th
-producer id that a broker returned is shown as n.
+Every producer has its own connection. Producer ids differ from broker to broker, so results show
+the number n instead of the n-th producer id that a broker has returned.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ def _now_ms() -> int:
 
 
 def _shown_partitions(topics: Iterable[tuple[str, Iterable[int]]]) -> object:
-    """Returns (topic, partitions) of each topic; of an internal topic, (topic, partition count)."""
+    """Returns (topic, partitions) of each topic, sorted.
+
+    For an internal topic, the second item is only the number of partitions.
+    """
     return sorted(
         (topic, len(list(partitions)) if topic.startswith("__") else sorted(partitions))
         for topic, partitions in topics
@@ -144,7 +147,11 @@ class TransactionSide:
         current: tuple[int, int] = (-1, -1),
         timeout_ms: int = 60_000,
     ) -> object:
-        """Sends InitProducerId until no transaction is ending; returns error, id and epoch."""
+        """Sends InitProducerId; returns the error, the shown producer id, and the epoch.
+
+        If the request ends an earlier transaction, waits until the markers of that transaction are
+        written.
+        """
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
         )
@@ -272,7 +279,10 @@ class TransactionSide:
     def end(
         self, name: str, transactional_id: str, version: int, *, committed: bool
     ) -> tuple[str, int, int]:
-        """Sends EndTxn, and waits until all markers are written; returns error, id and epoch."""
+        """Sends EndTxn; returns the error, the shown producer id, and the epoch.
+
+        First waits until all markers of the transaction are written.
+        """
         producer_id, epoch = self.producers[name]
         answer = self.ask(
             name,
@@ -294,7 +304,10 @@ class TransactionSide:
         )
 
     def wait_until_ended(self, transactional_id: str) -> None:
-        """Waits until the markers of a prepared transaction are written."""
+        """Waits until no transaction of the transactional id is in a Prepare state.
+
+        Then all markers of the transaction are written.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while self.describe(transactional_id)[1].startswith("Prepare"):
             assert time.monotonic() < deadline
@@ -455,7 +468,7 @@ class TransactionSide:
         ]
 
     def transaction_log(self, transactional_id: str) -> list[object]:
-        """Returns the records in `__transaction_state` of a transactional id, without times."""
+        """Returns a transactional id's records in `__transaction_state`, without timestamps."""
         found: list[object] = []
         for partition in range(50):
             found += self._records_of(partition, transactional_id)

@@ -1,10 +1,11 @@
 """Tests that kproto's assignors compute Kafka's assignments for random groups.
 
-Each group has several generations. kproto's sticky assignors take equally suitable members in input
-order. Kafka's class takes such members in HashMap order, so the test passes the members to kproto
-in HashMap order. A HashSet in Kafka's class decides which of several partitions moves back; in that
-case only the sizes must be equal. For some groups Kafka's class raises an exception, or assigns a
-partition to a member that does not subscribe to the partition's topic; the test skips these groups.
+Each group has several generations. If several members suit equally, kproto's sticky assignors take
+them in input order, and Kafka's class takes them in HashMap order. So the test passes the members
+to kproto in HashMap order. If one of several partitions must move back to its former owner, a
+HashSet in Kafka's class decides which; in this case the test compares only the number of partitions
+of each member. For some groups Kafka's class raises an exception, or assigns a partition to a
+member that does not subscribe to its topic; the test skips these groups.
 """
 
 from __future__ import annotations

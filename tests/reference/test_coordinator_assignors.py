@@ -33,5 +33,5 @@ def test_the_coordinator_decides_as_kafkas(groups: int) -> None:
 
 
 def some(found: Assignment) -> Assignment:
-    """Returns the assignment of the members that have partitions."""
+    """Returns the assignment without the members that have no partitions."""
     return {it: its for it, its in found.items() if its}

@@ -1,6 +1,6 @@
 """Tests a million mutated encodings: Kafka and kproto must accept the same encodings.
 
-docs/evidence/hostile-bytes.md describes the exceptions.
+docs/evidence/hostile-bytes.md describes the encodings that only one of them accepts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_kafka_and_kproto_agree_on_mutated_encodings(fuzzed: FuzzResult) -> None
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_every_agreement_and_deviation_occurs(fuzzed: FuzzResult) -> None:
-    """Each `Agreement` and each `DeviationFromKafka` must have an example among the mutations."""
+    """The mutations must include an example of each `Agreement` and each `DeviationFromKafka`."""
     assert {case for case, count in fuzzed.cases.items() if count} == {
         *Agreement,
         *DeviationFromKafka,
@@ -90,7 +90,7 @@ def test_mutations_are_the_same_for_the_same_seed() -> None:
 def test_example_of_each_case_is_classified(
     judges: dict[str, KafkaJavaProgram], version: int, data: str, case: Case
 ) -> None:
-    """Uses Kafka 3.9, which is more lenient: 4.4 also checks the count of tagged fields."""
+    """Uses Kafka 3.9, because Kafka 4.4 is stricter: it also checks the count of tagged fields."""
     (pair,) = [p for p in pairs("3.9.2") if (p.name, p.version) == ("HeartbeatRequest", version)]
     assert list(judge(pair, [bytes.fromhex(data)], judges["3.9.2"])) == [case]
 
@@ -118,7 +118,7 @@ def test_invalid_known_tags_are_classified(
 def test_tag_of_a_later_version_is_classified(
     judges: dict[str, KafkaJavaProgram], release: str, case: Case
 ) -> None:
-    """Tag 1 of a partition is HighWatermark in FetchRequest v18, which Kafka 3.9 lacks."""
+    """In FetchRequest v18, which Kafka 3.9 lacks, tag 1 of a partition is HighWatermark."""
     (pair,) = [p for p in pairs(release) if (p.name, p.version) == ("FetchRequest", 17)]
     partition = FetchPartition(high_watermark=5)
     data = FetchRequest(topics=[FetchTopic(partitions=[partition])]).encode(18)
@@ -128,7 +128,7 @@ def test_tag_of_a_later_version_is_classified(
 def test_disagreement_is_detected(
     judges: dict[str, KafkaJavaProgram], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test changes kproto's decoder, and the comparison must notice this change."""
+    """The test makes kproto's decoder wrong; the comparison must report the difference."""
     (pair,) = [p for p in pairs("4.4.0") if (p.name, p.version) == ("HeartbeatRequest", 4)]
     message = pair.form.message
     sound = message().encode(4)

@@ -97,7 +97,7 @@ def test_listed_new_fields_are_missing_in_the_older_release(
 
 
 def differing_checks(judges: dict[str, KafkaJavaProgram], release: str, name: str) -> set[str]:
-    """Returns the checks that fail and that the table of differences does not name."""
+    """Returns the failed checks of a message, except those in the table of known differences."""
     found = set()
     for pair in pairs(release):
         if pair.name == name:

@@ -99,7 +99,7 @@ def test_a_program_that_ended_is_a_failure(releases: tuple[str, ...]) -> None:
 def test_without_a_jdk_the_program_is_compiled_by_the_compiler_of_eclipse(
     releases: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder of the Java runtime has `bin/java` and no compiler."""
+    """The test uses a Java runtime folder that has `bin/java`, but no `javac`."""
     program = java.java_home() / "bin" / "java"
     runtime = tmp_path / "runtime"
     (runtime / "bin").mkdir(parents=True)

@@ -120,14 +120,20 @@ Read = Callable[[str], "dict[str, str] | None"]
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    """Yields a function that returns the properties in a text, or None if Java refuses the text."""
+    """Yields a function that returns the properties that Java reads from a text.
+
+    The function returns None if Java refuses the text.
+    """
     with _running("Reader16", READER, tmp_path_factory.mktemp("properties")) as read:
         yield read
 
 
 @pytest.fixture(scope="module")
 def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    """Yields a function that returns the options in a sasl.jaas.config, or None if Java refuses."""
+    """Yields a function that returns the options that Java reads from a sasl.jaas.config value.
+
+    The function returns None if Java refuses the value.
+    """
     try:
         libraries = [str(clients_jar("4.4.0"))]
         with locked(CACHE / "lock"):
@@ -142,8 +148,8 @@ def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
 def _running(name: str, program: str, folder: Path, *libraries: str) -> Iterator[Read]:
     """Compiles and starts a Java program; yields a function that sends a text to the program.
 
-    The function returns the values that the program reads, by name, or None if the program refuses
-    the text.
+    The function returns the values that the program reads from the text, by name. If the program
+    refuses the text, the function returns None.
     """
     source = folder / f"{name}.java"
     source.write_text(program)

@@ -92,9 +92,10 @@ def test_every_version_that_kafka_writes_is_decoded(
 def test_broken_bytes_are_refused_as_in_kafka(
     judges: dict[str, KafkaJavaProgram], release: str
 ) -> None:
-    """kproto also refuses invalid UTF-8 and lengths below -1, as in all messages.
+    """Checks bytes that both kproto and Kafka refuse, and the known exceptions.
 
-    Unlike Kafka, kproto reads subscriptions that end before a field; so do sarama and franz-go.
+    Only kproto refuses invalid UTF-8 and lengths below -1, as it does in all messages. Only Kafka
+    refuses subscriptions that end before a field; sarama and franz-go also read such subscriptions.
     """
     chance = random.Random(SEED)
     broken = []

@@ -78,7 +78,7 @@ def samples(magic: int) -> list[list[NewRecord]]:
 def described_for_java(
     magic: int, codec: str, records: list[NewRecord], *, gap: int = 1, **fields: Any
 ) -> dict[str, Any]:
-    """Returns the input of Kafka's batch builder; offsets increase by `gap`."""
+    """Returns a batch's description for Kafka's batch builder; offsets increase by `gap`."""
     base_offset = fields.get("base_offset", 0)
     return {
         "magic": magic,
@@ -95,7 +95,7 @@ PRODUCER: dict[str, Any] = {"producer_id": 4711, "producer_epoch": 3, "base_sequ
 
 
 def variants(magic: int) -> list[dict[str, Any]]:
-    """Returns sets of field values for batches; records are added by `described_for_java`."""
+    """Returns several sets of batch fields; `described_for_java` adds the records to a set."""
     found: list[dict[str, Any]] = [{}, {"base_offset": 2**40}, {"base_offset": 500, "gap": 7}]
     if magic >= 1:
         found.append({"log_append_time": T + 777, "base_offset": 3})

@@ -1,7 +1,8 @@
 """Tests the translated expressions of Spark's option, and the broker's RE2, against Java's engines.
 
-java.util.regex and re2j get the same random expressions. An expression may be refused though Java
-accepts it, but must not match other texts, and must not be accepted if Java refuses it.
+java.util.regex and re2j get the same random expressions as kproto. kproto may refuse an expression
+that Java accepts. kproto must not accept an expression that Java refuses, and an accepted
+expression must match the same texts as in Java.
 """
 
 from __future__ import annotations

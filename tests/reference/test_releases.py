@@ -62,7 +62,7 @@ def test_another_file_is_told_from_it(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_kips_of_the_definitions_stand_in_their_comments() -> None:
-    """If a row of kips.toml cites a definition, the definition's comments name the row's KIPs."""
+    """If a row of kips.toml cites a definition, comments in this definition must name the KIPs."""
     looked = 0
     for api in tomllib.loads((ROOT / "kproto" / "schema" / "kips.toml").read_text()):
         for note in () if api == "kips" else version_notes(api):

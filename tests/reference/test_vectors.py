@@ -49,7 +49,7 @@ def test_kproto_makes_the_bytes_of_the_json_and_the_json_of_the_bytes(
 def test_kafka_makes_the_bytes_of_the_json_and_the_json_of_the_bytes(
     vectors: list[Vector], judges: dict[str, KafkaJavaProgram]
 ) -> None:
-    """The newest Kafka release that has the vector's message version checks the vector."""
+    """Each vector is checked by the newest Kafka release that has the vector's message version."""
     for release, judge in judges.items():
         mine = [vector for vector in vectors if pair_of(vector).release == release]
         assert mine

@@ -69,7 +69,10 @@ class Topics:
 
 @pytest.fixture
 def topics(newest_kafka: RunningKafka) -> Topics:
-    """Returns an object that creates topics on the newest real broker; mark the test `kafka`."""
+    """Returns an object that creates topics on the newest real broker.
+
+    A test with this fixture needs the mark `kafka`.
+    """
     return Topics(newest_kafka.bootstrap)
 
 

@@ -40,15 +40,16 @@ def send(topics: Topics, topic: str, values: Iterable[int], partition: int = 0) 
 def start(spark: Any, options: dict[str, str], folder: Path, **trigger: Any) -> Any:
     """Starts a query from a topic to Parquet; `folder` has the output and the checkpoint.
 
-    Starts the query again if its planning process was too slow, as on a busy machine.
+    Starts the query again if the planning process of Spark was too slow; see `planned`.
     """
     return planned(lambda: _start(spark, options, folder, trigger))
 
 
 def planned(start: Callable[[], Any]) -> Any:
-    """Calls `start` until the planning process of the query that it returns has connected.
+    """Starts a query by calling `start`; returns the query once its planning process is ready.
 
-    A query whose planning process was too slow has read nothing.
+    On a busy machine the planning process can be too slow to start. The query then fails without
+    having read anything, and the function calls `start` again.
     """
     for _ in range(MOST_STARTS - 1):
         query = start()

@@ -1,4 +1,4 @@
-"""Tests a batch reader, pickled as Spark passes it to tasks, without the driver's session."""
+"""Tests a batch reader after pickling, as Spark passes it to tasks; tasks have no session."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tests a real Spark cluster of a master and two workers.
 
-The package is installed or shipped as a zip. The cluster uses another Python than the tests,
-without access to this checkout.
+The tests either install the package on the cluster, or ship the package as a zip. The cluster uses
+another Python than the tests, which has no access to this checkout.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def found_by(output: str) -> dict[str, Any]:
 def test_shipped_zip_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A stream cannot be read: its planner ignores `--py-files`, see the next test."""
+    """Reads only a batch, because a stream's planner ignores `--py-files` (see the next test)."""
     own = json.dumps(task | {"folder": str(tmp_path), "register": True, "steps": ["batch"]})
     options = [*as_options(SHARE), "--py-files", str(package)]
     command = cluster.submit_command(PROGRAM, own, options=options)
@@ -125,8 +125,8 @@ def test_data_source_of_a_shipped_zip_is_discovered(
 ) -> None:
     """The test puts the zip on the Python path of the driver, and into `--py-files`.
 
-    Spark discovers data sources before it reads `--py-files`. The planner of a stream also needs
-    the zip on its path.
+    The Python path is needed for two reasons: Spark discovers data sources before it reads
+    `--py-files`, and the planner of a stream ignores `--py-files`.
     """
     own = json.dumps(task | {"folder": str(tmp_path)})
     options = [*as_options(SHARE), "--py-files", str(package)]
@@ -180,7 +180,10 @@ def test_package_installed_on_every_node_runs_all_steps(
 def test_connect_with_a_zip_artifact_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """With a zip only batches can be read. `register` hides secrets in the server's event log."""
+    """With a zip as artifact, only batches can be read.
+
+    Also checks that `register` hides secrets in the event log of the server.
+    """
     events = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{tmp_path}",

@@ -227,14 +227,14 @@ def test_lost_records_fail_or_are_skipped(spark: Any, topics: Topics, topic_name
 
 
 async def fetching() -> int:
-    """Returns the number of ranges that this process is fetching."""
+    """Returns how many ranges of offsets this process is fetching now."""
     running = [repr(task.get_coro()) for task in asyncio.all_tasks()]
     return sum("_RangeFetch._run" in each for each in running)
 
 
 @pytest.mark.parametrize("fail", [True, False])
 def test_records_lost_after_planning(topics: Topics, topic_name: str, fail: bool) -> None:
-    """The records at the start of a planned range are deleted."""
+    """The range begins before the log start offset, as if records were deleted after planning."""
     topics.fill(topic_name, numbered(50))
     delete_records(topics, topic_name, 20)
     options = parse_read_options(
@@ -275,7 +275,7 @@ def test_closing_a_read_cancels_its_fetches(topics: Topics, topic_name: str) -> 
 def test_topic_recreated_during_the_read_is_data_loss(
     topics: Topics, topic_name: str, fail: bool
 ) -> None:
-    """No record of the new topic is read, although the new topic has as many offsets."""
+    """The read must return no record of the new topic, although its offsets are in the range."""
     topics.fill(topic_name, numbered(2_000), batch_bytes=1_000)
     options = parse_read_options(
         {

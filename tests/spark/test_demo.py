@@ -63,7 +63,7 @@ STAGES: dict[str, Callable[[Path, str], bool]] = {
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_interrupted_demo_leaves_no_files(tmp_path: Path, stage: str) -> None:
-    """Ctrl-C reaches every process in the terminal's foreground group."""
+    """The test signals a whole process group, because Ctrl-C in a terminal also does so."""
     output, log = tmp_path / "out", tmp_path / "log"
     with log.open("w") as file:
         demo = subprocess.Popen(

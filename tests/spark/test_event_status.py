@@ -1,4 +1,4 @@
-"""Tests which events are duplicates: of each other, and of events written earlier."""
+"""Tests which events are duplicates of each other, or of events that were written earlier."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ DAY = 86_400.0
 def verdicts(
     spark: Any, events: list[tuple[str, str, int | None]], before: list[tuple[str, str, int | None]]
 ) -> list[str]:
-    """Returns the status of each event, in order; `before` has the events written earlier.
+    """Returns the status of each event, in order.
 
-    An event is (source, id, timestamp in s). The event's index is its offset.
+    `before` has the events that were written earlier. An event is (source, id, timestamp in s); its
+    index in `events` is its offset.
     """
     rows = [(s, i, None, "t", 0, n, at) for n, (s, i, at) in enumerate(events)]
     seconds = EVENT.replace("timestamp timestamp", "timestamp bigint")

@@ -1,4 +1,4 @@
-"""Tests that pushed filters narrow the offset ranges, and change no row of the result."""
+"""Tests that pushed-down filters narrow the read offset ranges, but do not change the result."""
 
 from __future__ import annotations
 

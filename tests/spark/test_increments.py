@@ -60,7 +60,7 @@ def test_run_continues_where_the_last_one_ended(
 def test_record_without_a_timestamp_is_compared_with_all_increments(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    """The record's timestamp does not fit in microseconds; other records have valid timestamps."""
+    """A record counts as without a timestamp if its timestamp does not fit in microseconds."""
     day, no_time = 86_400_000, 2**62
     first = 1_700_000_000_000
 
@@ -152,7 +152,10 @@ def test_stream_reads_records_that_arrive_while_it_runs(
 def test_table_format_is_written_at_least_once(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    """The next run finds the events of an unfinished increment in the table, and repeats none."""
+    """A run is killed after it has written to the table, before its increment is finished.
+
+    The next run must recognize these events in the table, and must not write them again.
+    """
     embedded_topics.fill(topic_name, [event(1), event(2)])
     options = {
         "url": f"jdbc:derby:{tmp_path}/db;create=true",

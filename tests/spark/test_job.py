@@ -1,4 +1,4 @@
-"""Tests the job on the embedded and on a real broker: each record read has one status."""
+"""Tests the job on the embedded and on a real broker: each record gets exactly one status."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_failed_job_changes_nothing(
 @pytest.mark.exhaustive
 @pytest.mark.spark
 def test_cleanup_waits_for_running_tasks(spark: Any, tmp_path: Path) -> None:
-    """A task fails at once, so the job fails; another task could still write files."""
+    """One task fails, so the job fails; the cleanup must wait until the other task has ended."""
     begun = tmp_path / "begun"
 
     def write(number: int) -> None:

@@ -38,13 +38,13 @@ class Killed(BaseException):
 
 @pytest.fixture
 def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disables cleanup, as in a killed process."""
+    """Disables the cleanup after a failure, because a killed process cannot clean up."""
     for module in (increment_writer, job_run):
         monkeypatch.setattr(module, "cleanup_on_failure", lambda spark, undo: nullcontext())
 
 
 def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
-    """Returns a listener of steps that raises when `step` is reached for the `times`th time."""
+    """Returns a step listener that raises Killed when `step` is reached the `times`th time."""
     steps: list[str] = []
 
     def at(reached: str) -> None:
@@ -157,7 +157,10 @@ def test_restart_after_a_kill_without_atomic_rename(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without atomic renames, the manifest is written last: files need a manifest to count."""
+    """Without atomic renames, the job moves files first and writes the manifest last.
+
+    An increment without a manifest does not count, so the next run writes it again.
+    """
     monkeypatch.setattr(output_files, "ATOMIC", frozenset())
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
@@ -212,7 +215,7 @@ def test_one_run_at_a_time(
 def existing_output(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> Iterator[tuple[JobSettings, Path]]:
-    """Yields the settings and the folder of an output of three increments."""
+    """Returns the settings and the folder of an existing output with three increments."""
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     run(spark, wanted)

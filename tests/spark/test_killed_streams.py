@@ -1,4 +1,4 @@
-"""Runs `make spark-kill-test` briefly: two streams while Spark and a broker are killed."""
+"""Runs `make spark-kill-test` briefly: kills Spark and a broker while two streams run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests files and folders through Hadoop's API, as on a remote file system."""
+"""Tests file and folder operations through Hadoop's API, which also serves remote file systems."""
 
 from __future__ import annotations
 

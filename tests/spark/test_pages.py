@@ -37,7 +37,7 @@ def test_programs_of_the_spark_pages_run(
     scope: dict[str, Any] = {"spark": spark}
 
     def run(program: str, folder: str) -> None:
-        """Runs a program with its output in the test's folder: Java does not follow `chdir`."""
+        """Runs a program whose output paths are changed: Java does not follow Python's `chdir`."""
         program = program.replace("localhost:9092", embedded_topics.bootstrap)
         exec(program.replace('"lake/', f'"{tmp_path}/{folder}/'), scope)
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.exhaustive]
 
 @pytest.fixture(scope="module")
 def beside(spark_environment: None) -> Iterator[SparkPrograms]:
-    """Yields a Spark with both the JVM connector and our data source."""
+    """Yields a Spark environment with both the JVM connector and kproto's data source."""
     with spark_programs(python_with_connector(), {"spark.jars": connector_jars()}) as programs:
         yield programs
 
@@ -187,7 +187,7 @@ def test_log_append_time(beside: SparkPrograms, topics: Topics, topic_name: str)
 def test_transactions(
     beside: SparkPrograms, topics: Topics, topic_name: str, level: str, count: int
 ) -> None:
-    """A transaction stays open, so with read_committed no later record is read."""
+    """A transaction stays open, so read_committed returns no record after its first record."""
     topics.fill(topic_name, [], partitions=1)
     parts = [
         [[1, 2, 3], "commit"],
@@ -203,7 +203,7 @@ def test_transactions(
 
 
 def test_a_compacted_log(beside: SparkPrograms, topics: Topics, topic_name: str) -> None:
-    """Compaction removes records inside batches and at the ends of ranges, and whole batches."""
+    """Compaction removes whole batches, and records inside batches and at the ends of ranges."""
     configs = {
         "cleanup.policy": "compact",
         "segment.ms": "100",

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.exhaustive]
 
 @pytest.fixture(scope="module")
 def beside(spark_environment: None) -> Iterator[SparkPrograms]:
-    """Yields a Spark with both the JVM connector and our data source."""
+    """Yields a Spark environment with both the JVM connector and kproto's data source."""
     with spark_programs(python_with_connector(), {"spark.jars": connector_jars()}) as programs:
         yield programs
 
@@ -119,7 +119,7 @@ def test_trigger_once_reads_everything_in_one_micro_batch(
 
 
 def test_rows_that_are_written(beside: SparkPrograms, topics: Topics, topic_name: str) -> None:
-    """The connector reads equal rows, whichever format has written them."""
+    """Both formats write the rows of a topic; the connector must then read equal rows from both."""
     given = [
         ProducerRecord(
             None if n % 7 == 0 else b"%d" % n,

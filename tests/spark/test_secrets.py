@@ -42,14 +42,14 @@ JAAS = (
 
 @dataclass
 class Shown:
-    """Every text that Spark showed, by the place of the text, and the secrets to search for."""
+    """All texts that Spark showed, by the place where it showed them, and the secrets to find."""
 
     texts: dict[str, str]
     secrets: dict[str, str]
     registered: bool
 
     def leaks(self) -> dict[str, list[str]]:
-        """Returns, for each place in which Spark shows secrets, the names of these secrets."""
+        """Returns the names of the secrets that Spark showed, by the place where it showed them."""
         found = {
             where: [name for name, secret in self.secrets.items() if secret in text]
             for where, text in self.texts.items()
@@ -59,7 +59,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
-    """Yields a broker with TLS, client certificates and passwords; its options; and the secrets."""
+    """Yields a broker with TLS, client certificates and passwords; client options; and secrets."""
     pem = pem_of("alice@example.org", common_name="alice")
     certificates = pem.index("-----BEGIN CERTIFICATE")
     key, chain = pem[:certificates], pem[certificates:]
@@ -144,7 +144,10 @@ SHOWN_BY_SPARK = ("file events/", "file spark.log", "page SQL/execution/", "page
 
 
 def test_no_secret_is_shown(shown: Shown) -> None:
-    """Without `register`, Spark hides values that look like a password, but shows a private key."""
+    """With `register`, Spark shows no secret; without `register`, it shows only the private key.
+
+    Spark itself hides only values that look like a password.
+    """
     leaks = shown.leaks()
     if shown.registered:
         assert leaks == {}
@@ -154,7 +157,7 @@ def test_no_secret_is_shown(shown: Shown) -> None:
 
 
 def test_every_inspected_text_is_shown_by_spark(shown: Shown) -> None:
-    """Checks the content of the texts: in an empty text, the search would find no secret."""
+    """Checks that the texts have content, because a search in empty texts would find no secret."""
     assert "kproto" in shown.texts["explain formatted"]
     assert [name for name in shown.texts if name.startswith("failing ")] == [
         f"failing {name}" for name in ("password", "quotes", "option", "key")

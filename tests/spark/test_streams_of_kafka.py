@@ -53,7 +53,7 @@ def values(spark: Any, folder: Path) -> list[int]:
 
 
 def add_partitions(topics: Topics, topic: str, count: int) -> None:
-    """Adds partitions and waits until the broker has them in its metadata."""
+    """Adds partitions, and waits until the broker's metadata has them."""
     wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
     (answer,) = send_all(topics, CreatePartitionsRequest(topics=[wanted], timeout_ms=30_000))
     assert not answer.results[0].error_code, answer
@@ -88,7 +88,7 @@ def test_added_partitions_are_read_from_earliest(
 def test_truncated_log_is_data_loss(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
-    """Records that the stream has not read are deleted between two runs."""
+    """Between two runs, records that the stream has not read yet are deleted."""
     topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(10)])
     wanted = options(topics, topic_name, failOnDataLoss=fails)
     read_all(spark, wanted, tmp_path)
@@ -140,9 +140,10 @@ def test_deleted_or_recreated_topic_is_data_loss(
 def test_topic_recreated_between_two_runs_is_data_loss(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
-    """The new log ends before the stream's offset.
+    """The log of the recreated topic ends before the offset at which the stream would continue.
 
-    The stream fails with `failOnDataLoss`; without it, the stream continues at the end of the log.
+    With `failOnDataLoss` the stream fails. Without this option the stream continues at the end of
+    the log.
     """
     topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(5)])
     wanted = options(topics, topic_name, failOnDataLoss=fails)
@@ -160,7 +161,7 @@ def test_topic_recreated_between_two_runs_is_data_loss(
 
 
 def committed(topics: Topics, group: str, topic: str) -> list[int | None]:
-    """Returns the committed offsets of two partitions; the client waits for the coordinator."""
+    """Returns the committed offsets of partitions 0 and 1; waits for the group's coordinator."""
     tps = [(topic, number) for number in range(2)]
 
     async def fetch() -> list[int | None]:
@@ -191,7 +192,7 @@ def test_offsets_of_a_query_are_committed_for_its_group(
 
 
 async def join(topics: Topics, group: str) -> str:
-    """Joins a member with a session of a minute; returns its id."""
+    """Joins a member with a session timeout of a minute; returns the member id."""
     protocol = JoinGroupRequestProtocol(name="any", metadata=b"")
     async with Client(topics.bootstrap) as client:
         member, answer = "", None

@@ -39,7 +39,7 @@ from kproto.client import Acks, Producer
 
 
 class Consumed(NamedTuple):
-    """A record of another client, with one field more than kproto_cloudevents needs."""
+    """A record of another client; it has one more field than kproto_cloudevents needs."""
 
     key: bytes | None
     value: bytes | None
@@ -48,7 +48,7 @@ class Consumed(NamedTuple):
 
 
 class OfKafkaPython(NamedTuple):
-    """A record as kafka-python types it: `headers` may be None, the value of a header may not."""
+    """A record as kafka-python types it: `headers` may be None, but a header's value may not."""
 
     key: bytes | None
     value: bytes | None

@@ -26,7 +26,7 @@ Found: TypeAlias = dict[Path, dict[int, str]]
 
 
 def run(*command: str) -> str:
-    """Returns the output of a checker, which exits with 1 if it reports errors."""
+    """Returns the output of a checker; accepts exit code 1, which means that it reported errors."""
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
@@ -36,7 +36,7 @@ def run(*command: str) -> str:
 
 @cache
 def mypy() -> Found:
-    """Returns mypy's errors in all files, from one run: the files share most of its work."""
+    """Returns mypy's errors in all files; one run for all files saves time."""
     lines = run("-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", *FILES)
     found: Found = {}
     for line in lines.splitlines():
@@ -48,7 +48,7 @@ def mypy() -> Found:
 
 @cache
 def pyright() -> Found:
-    """Returns pyright's errors in all files; it reads its settings from a folder."""
+    """Returns pyright's errors in all files; pyright reads its settings from a folder."""
     settings = {"typeCheckingMode": "standard", "pythonVersion": "3.11", "include": FILES}
     with TemporaryDirectory() as folder:
         (Path(folder) / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")

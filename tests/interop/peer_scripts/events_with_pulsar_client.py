@@ -1,8 +1,8 @@
 """Checks kproto_cloudevents with pulsar-client, as a program.
 
-Without an argument, each event passes through the client's message builder. If the argument is the
-service URL of a broker, each event passes through this broker. Each event must be unchanged
-afterwards. Prints the number of events.
+Without an argument, the program passes each event through the message builder of pulsar-client. If
+the argument is the service URL of a broker, the program sends each event through this broker. Fails
+if an event has changed afterwards. Prints the number of events.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs librdkafka as a member of a KIP-848 group: `BOOTSTRAP TOPIC GROUP`.
 
-Prints the same events as `grouped_aiokafka`. A topic that begins with `^` is a regular expression.
-A rebalance callback gets only the partitions that were added or revoked, so the script tracks the
-current partitions itself.
+Prints the same events as the script `grouped_aiokafka`. A TOPIC that begins with `^` is a regular
+expression. In KIP-848 groups, librdkafka passes only the added or the revoked partitions to a
+rebalance callback, so the script tracks the current partitions itself.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ print(rd.rd_kafka_mock_cluster_bootstraps(cluster).decode(), flush=True)
 
 
 def refuse(key: int, times: int, code: int) -> int:
-    """Makes the next `times` requests with this API key fail with this error code; returns 0."""
+    """Makes the next `times` requests of the API `key` fail with the error `code`; returns 0."""
     codes = (ctypes.c_int * times)(*[code] * times)
     rd.rd_kafka_mock_push_request_errors_array(cluster, ctypes.c_int16(key), times, codes)
     return 0

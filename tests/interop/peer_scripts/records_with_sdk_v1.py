@@ -1,8 +1,8 @@
 """Encodes events from standard input with v1 of the official SDK, and prints the records.
 
 Events and records are JSON. An event has `attributes`, and `data` or `data_base64`. Each event
-becomes one record in structured mode, with `key`, `value` and `headers`, a list of [name, value].
-The key, the value and the values of the headers are in Base64.
+becomes one record in structured mode. A record has `key`, `value` and `headers`, a list of [name,
+value]. The key, the value and the values of the headers are in Base64.
 """
 
 from __future__ import annotations

@@ -40,11 +40,11 @@ def send(producer: Producer, topic: str, value: str) -> None:
 
 
 def abort(producer: Producer) -> None:
-    """Aborts the transaction; calls `abort_transaction` again if it times out.
+    """Aborts the transaction; if `abort_transaction` times out, calls it again.
 
-    librdkafka 2.16 purges the queued messages only at the start of the call. If the broker then
-    answers NOT_LEADER_OR_FOLLOWER for a batch in flight, the batch is queued again and never sent,
-    and the call waits for it until its timeout. The next call purges the batch.
+    librdkafka 2.16 purges the queued messages only when the call begins. A batch in flight can be
+    answered with NOT_LEADER_OR_FOLLOWER during the call. librdkafka then queues the batch again,
+    never sends it, and waits for it until the call times out. The second call purges this batch.
     """
     deadline = time.monotonic() + WAIT_S
     while True:
@@ -57,7 +57,7 @@ def abort(producer: Producer) -> None:
 
 
 def committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """Returns the committed offsets; retries if the coordinator moves, unlike librdkafka."""
+    """Returns the committed offsets; retries when the coordinator moves, as librdkafka does not."""
     while True:
         try:
             return list(consumer.committed(partitions, timeout=WAIT_S))

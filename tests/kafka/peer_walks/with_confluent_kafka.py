@@ -77,9 +77,9 @@ def transact(group: Consumer) -> None:
 
 
 def read(consumer: Consumer, least: int) -> int:
-    """Reads `least` records, reads on for 0.6 s to send heartbeats, and returns the number read.
+    """Reads at least `least` records; then reads for 0.6 s to send heartbeats; returns the count.
 
-    Returns a lower number if these records do not arrive within `WAIT_S` seconds.
+    Returns a lower count than `least` if the records do not arrive within `WAIT_S` seconds.
     """
     count, until = 0, time.monotonic() + WAIT_S
     while time.monotonic() < until:

@@ -67,12 +67,13 @@ def transact(group: KafkaConsumer) -> None:
 
 
 def read(consumer: KafkaConsumer, least: int) -> int:
-    """Reads `least` records, reads on for 0.6 s to send heartbeats, and returns the number read.
+    """Reads at least `least` records; then reads for 0.6 s to send heartbeats; returns the count.
 
-    Raises TimeoutError after `WAIT_S` seconds. Each poll takes all the time left: kafka-python 3.0
-    rejoins the group if it learns of partitions after its first assignment, and if a poll ends
-    during this rejoin, later polls neither complete the rejoin nor send heartbeats. In this case
-    kafka-python reads nothing, and the broker removes the member when the session expires.
+    Raises TimeoutError if the records do not arrive within `WAIT_S` seconds. Each poll may take all
+    the time left, because a short poll can end during a rejoin: kafka-python 3.0 rejoins the group
+    if it learns of partitions after its first assignment. If a poll ends during this rejoin, later
+    polls neither complete the rejoin nor send heartbeats. Then kafka-python reads nothing, and the
+    broker removes the member when the session expires.
     """
     count, until = 0, time.monotonic() + WAIT_S
     while (left := until - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""Runs steps of `on_a_cluster` and reads with each schema, which must work on every PySpark."""
+"""Runs the steps of `on_a_cluster`, and reads with each schema; all must work on every PySpark."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs a query that can move between `format("kafka")` and `format("kproto")`.
 
-Each run with the same folder continues from the checkpoint in the folder.
+Runs with the same folder continue from the checkpoint in this folder, also in the other format.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.spark.programs.on_a_cluster import run_to_end
 
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
-    """Runs the query with the data source `engine`; returns all rows and the batches' end offsets.
+    """Runs the query with format `engine`; returns all rows and the end offsets of the batches.
 
     The rows include the rows of earlier runs. By default, the query reads the records that are
     available now. With `distinct`, the query drops a row if an earlier row has the same value.

@@ -32,10 +32,10 @@ def session(task: dict[str, Any]) -> Any:
 
 
 def run_to_end(writer: Any, seconds: float | None = None) -> Any:
-    """Starts a query, waits for its end, but at most `seconds`, and returns the query.
+    """Starts a query, waits for its end for at most `seconds`, and returns the query.
 
-    Starts the query again if its planning process was too slow, as on a busy machine. A query whose
-    planning process was too slow has read nothing.
+    On a busy machine the query's planning process can be too slow to start. Such a query has read
+    nothing, and is started again.
     """
     for left in reversed(range(MOST_STARTS)):
         query = writer.start()
@@ -58,7 +58,7 @@ def registered(spark: Any, task: dict[str, Any]) -> None:
 
 
 def batch(spark: Any, task: dict[str, Any]) -> Any:
-    """Reads a topic by a batch.
+    """Reads a topic in a batch.
 
     Returns the number of rows, the sum of their offsets, and the number of partitions with rows.
     """
@@ -68,7 +68,7 @@ def batch(spark: Any, task: dict[str, Any]) -> Any:
 
 
 def stream(spark: Any, task: dict[str, Any]) -> Any:
-    """Writes a topic to Parquet by a stream that stops at the end; returns the number of rows."""
+    """Writes a topic to Parquet in a stream that stops at the end; returns the number of rows."""
     query = (
         spark.readStream.format("kproto")
         .options(subscribe=task["topic"], startingOffsets="earliest", **task["options"])
@@ -83,7 +83,7 @@ def stream(spark: Any, task: dict[str, Any]) -> Any:
 
 
 def sink(spark: Any, task: dict[str, Any]) -> Any:
-    """Returns how many of 100 sent rows the topic contains."""
+    """Writes 100 rows to a topic; returns how many distinct rows the topic then has."""
     name = f"{task['topic']}-sink"
     options = {**task["options"], "topic": name}
     rows = spark.range(100).selectExpr("cast(id as string) as key", "cast(id as string) as value")
@@ -93,7 +93,7 @@ def sink(spark: Any, task: dict[str, Any]) -> Any:
 
 
 def stream_sink(spark: Any, task: dict[str, Any]) -> Any:
-    """Returns how many distinct rows a stream copies to another topic."""
+    """Copies a topic to another topic in a stream; returns how many distinct rows arrived."""
     name = f"{task['topic']}-stream-sink"
     query = (
         spark.readStream.format("kproto")

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
-    """Returns the row count, the number of missing rows and the column types of each format."""
+    """Returns the row count and column types of each format, and the counts of differing rows."""
     from kproto_pipeline import register
 
     register(spark)

@@ -15,7 +15,7 @@ from tests.spark.programs.on_a_cluster import run_to_end
 def run(spark: Any, task: dict[str, Any]) -> dict[str, str]:
     """Returns the texts that Spark shows for the task's options: plans, errors and pages.
 
-    The key of a text tells where Spark shows it. Log files are not included.
+    Each text's key tells where Spark shows the text. Log files are not included.
     """
     from kproto_pipeline import register
 

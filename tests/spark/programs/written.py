@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> int:
-    """Writes the rows of topic `source` unchanged to `target`; returns the number of rows."""
+    """Writes the rows of topic `source` to topic `target` unchanged; returns the number of rows."""
     from kproto_pipeline import register
 
     register(spark)
