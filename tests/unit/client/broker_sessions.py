@@ -1,8 +1,8 @@
 """Simulates a broker's fetch sessions (KIP-227) by the rules of Kafka's FetchManager.
 
 `BrokerSessions.fetch` answers a Fetch; a function of the caller returns the data of each partition.
-The broker opens no session beyond its limit. A test may delete entries of `sessions`, to simulate
-an eviction.
+The broker opens no session if it has `room` sessions already. A test can delete entries of
+`sessions`, to simulate an eviction.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ async def test_closing_the_client_commits_and_leaves_the_group() -> None:
 
 
 async def test_producers_send_before_consumers_commit() -> None:
-    """Otherwise an offset could be committed before the records made from its record are stored."""
+    """Otherwise an offset could be committed although the output of its record is not stored."""
     order: list[str] = []
     async with Broker() as broker:
         for topic in ("in", "out"):

@@ -1,5 +1,4 @@
-"""Tests `Client.from_properties`: settings, overrides, and the defaults of producers and
-consumers."""
+"""Tests `Client.from_properties`: settings, overrides, and defaults of producers and consumers."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ async def committed(client: kproto.Client) -> int | None:
 
 
 async def poll_two(client: kproto.Client, **given: Any) -> kproto.GroupConsumer:
-    """Returns a group consumer whose first record is processed, and whose second is in flight."""
+    """Returns a group consumer; its first record is processed, and its second is in flight."""
     consumer = client.consumer("t", group="billing", group_protocol="classic", **given)
     while not await consumer.poll(1_000, max_records=1):
         pass
@@ -115,7 +115,7 @@ async def test_dropped_member_warns_and_leaves_its_group(broker: Broker, refers:
 
 
 async def test_iteration_dropped_with_its_member_calls_on_revoked(broker: Broker) -> None:
-    """The callback refers to iteration and member, so that all three are freed at once."""
+    """The callback refers to the iteration and to the member, so all three are freed at once."""
     revoked: list[Any] = []
 
     async def forget(client: kproto.Client) -> None:
@@ -137,7 +137,10 @@ async def test_iteration_dropped_with_its_member_calls_on_revoked(broker: Broker
 
 @pytest.mark.parametrize("how", ["iteration", "polled", "error"])
 async def test_client_waits_until_a_dropped_member_has_left(broker: Broker, how: str) -> None:
-    """The consumer is in a cycle, so that garbage collection clears weak references to it first."""
+    """The consumer is in a reference cycle.
+
+    Garbage collection then clears weak references to the consumer before it frees the consumer.
+    """
 
     async def forget(client: kproto.Client) -> None:
         consumer: Any = await poll_two(client)
@@ -178,9 +181,10 @@ async def test_dropped_client_with_a_member_leaves_no_connection(broker: Broker)
 
 
 async def test_dropped_member_that_left_after_the_poll_interval_warns(broker: Broker) -> None:
-    """A dropped member warns although it has left the group, and waits for the next poll.
+    """A dropped member that exceeded the poll interval has left the group, but must still warn.
 
-    No pending request and no session timer holds a reference to the member.
+    The member waits for the next poll. No pending request and no session timer holds a reference to
+    the member.
     """
     given = {"max_poll_interval_ms": 100, "heartbeat_interval_ms": 20}
 
@@ -219,7 +223,7 @@ async def test_dropped_consumer_without_group_warns_and_closes_its_connection(
 async def test_consumer_dropped_during_its_start_look_up_ends_it(
     broker: Broker, iterates: bool
 ) -> None:
-    """The consumer warns, unless an iteration made the last poll and so closes the consumer."""
+    """A consumer that was polled warns; an iteration that is dropped closes its consumer."""
 
     async def forget(client: kproto.Client) -> None:
         consumer = client.consumer("t")

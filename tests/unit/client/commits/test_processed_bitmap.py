@@ -1,6 +1,7 @@
-"""Tests the offsets in commit metadata that are processed beyond the committed offset.
+"""Tests commit metadata, which lists processed records after the committed offset.
 
-Tests that these offsets are encoded and restored, and that unusable metadata is ignored.
+Tests that the offsets of these records are encoded and restored, and that unusable metadata is
+ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def test_offsets_up_to_the_edge_are_processed_unless_incomplete(
 
 
 def test_large_gap_is_cut_off() -> None:
-    """Compaction may leave gaps of any size, which must not take memory."""
+    """Compaction can leave an offset gap of any size; such a gap must take no memory."""
     bitmap = build_bitmap(2**40, [5, 9, 2**39], 3)
     assert bitmap is not None
     assert (bitmap.base, len(bitmap.bits)) == (5, 1 << 20)

@@ -66,7 +66,10 @@ def test_label_of_another_cluster_is_no_other_topic() -> None:
 
 @dataclass
 class BrokerByName:
-    """A client of a broker that stores commits by topic name; `fill` creates topic `t`."""
+    """A client of a broker that stores committed offsets by topic name, not by topic id.
+
+    `fill` creates topic `t`.
+    """
 
     client: Client
 
@@ -76,7 +79,7 @@ class BrokerByName:
             await producer.send_many("t", [f"{prefix} {at}".encode() for at in range(count)])
 
     async def raw(self) -> tuple[int, str]:
-        """Returns the committed offset and its metadata as the broker stores them."""
+        """Returns the committed offset and the commit metadata, as the broker stores them."""
         topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
         group = OffsetFetchRequestGroup(group_id="g", topics=topics)
         answer = await self.client.request(OffsetFetchRequest(groups=[group]), version=8)
@@ -84,7 +87,7 @@ class BrokerByName:
         return found.committed_offset, found.metadata or ""
 
     async def commit(self, offset: int, metadata: str) -> None:
-        """Commits with OffsetCommit v8, as a member whose metadata is outdated does."""
+        """Commits with OffsetCommit v8, as a member with outdated topic metadata does."""
         part = OffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=metadata
         )

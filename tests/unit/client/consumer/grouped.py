@@ -45,8 +45,8 @@ class GenerationIdentity(NamedTuple):
 class ScriptedMember:
     """Replaces the group membership of a consumer, and speaks no group protocol.
 
-    It records the consumer's calls in `calls`. The test assigns and revokes partitions through
-    `owner`.
+    The scripted member records the consumer's calls in `calls`. The test assigns and revokes the
+    consumer's partitions through `owner`.
     """
 
     def __init__(

@@ -118,15 +118,16 @@ class Scene:
         return self.consumer._member._member._membership
 
     async def await_rebalance(self) -> None:
-        """Waits until the member leaves STABLE; returns at once if it has no partitions."""
+        """Waits until the member leaves STABLE; returns at once if the member has no partitions."""
         if self.consumer.assignment:
             await self.stage.until(lambda: self.member.phase.name != "STABLE")
 
     def will_end(self, redelivery: Redelivery = Redelivery.NONE) -> None:
         """Declares that the coroutine under test closes the consumer.
 
-        `redelivery` applies if the coroutine is not cancelled. A cancelled coroutine may skip its
-        last commit.
+        If the coroutine is not cancelled, the group may deliver only the records of `redelivery`
+        again. A cancelled coroutine may skip the last commit, so the group may then deliver all
+        uncommitted records again.
         """
         self.ends = True
         self.redelivery = redelivery
@@ -233,7 +234,7 @@ async def raw_batches(scene: Scene) -> Awaitable[object]:
 
 
 async def handling(scene: Scene, count: int, **given: Any) -> None:
-    """Processes `count` records with `run`; each takes 0.2 s of the clock."""
+    """Processes `count` records with `run`; the handler takes 0.2 s of the clock for each."""
     handled = 0
 
     async def handle(record: Record) -> None:

@@ -266,7 +266,7 @@ class Stage:
         self.cluster.move_leader("__consumer_offsets", 0, to)
 
     def stop_coordinator(self) -> None:
-        """Begins to stop the coordinator's broker, which does not start again."""
+        """Begins to stop the broker of the group coordinator; the broker stays stopped."""
         self._stopping = asyncio.ensure_future(
             self.cluster.stop_broker(self.cluster.coordinator(GROUP))
         )
@@ -322,7 +322,7 @@ def begin(name: str, work: Any) -> asyncio.Task[Any]:
 
 
 class OtherMember:
-    """A member with its own client that polls until `stop` is set.
+    """A member that has its own client, and polls until `stop` is set.
 
     Its partitions are paused until `wake` is called.
     """
@@ -393,7 +393,10 @@ async def read(ledger: Ledger, name: str, consumer: GroupConsumer, stop: asyncio
 
 @asynccontextmanager
 async def staged(assignor: str) -> AsyncIterator[Stage]:
-    """Yields a stage with a filled topic and a running clock; at the end other members leave."""
+    """Yields a stage with a filled topic and a running clock.
+
+    At the end of the block, all other members leave the group.
+    """
     clock = ManualClock()
     async with Cluster(2, settings=BROKERS, clock=clock) as cluster:
         topic = cluster.create_topic(TOPIC, PARTITIONS, replication_factor=2)

@@ -1,4 +1,4 @@
-"""Tests corrupt bytes: the consumer returns the good records, then raises with the position."""
+"""Tests corrupt bytes: after the good records, the consumer raises an error with the position."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ async def test_batch_beyond_the_decompression_bound_raises_after_the_good_ones()
 async def test_corrupt_batch_is_located_and_logged_once(
     good: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The fetch finds a broken first batch; the poll that decodes a later batch finds its fault."""
+    """If the corrupt batch is the first batch of a response, the fetch detects it.
+
+    If good batches precede the corrupt batch, the poll that decodes the corrupt batch detects it.
+    """
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         if good:

@@ -1,4 +1,4 @@
-"""Tests the consumer under faults: which errors it retries and raises; it loses no record."""
+"""Tests which errors a consumer retries, which it raises, and that it loses no record."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ async def test_time_without_a_pending_poll_does_not_count_to_the_timeout() -> No
 
 
 async def pass_time(broker: ScriptedBroker, clock: ManualClock) -> None:
-    """Advances the clock to the next timer whenever that timer is at most 6 ms ahead."""
+    """Advances the clock to the next timer whenever this timer is due within 6 ms."""
     while True:
         await broker.until(lambda: 0 < (clock.next_timer_ms or 0) <= 6)
         await clock.advance(clock.next_timer_ms or 0)

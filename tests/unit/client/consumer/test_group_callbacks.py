@@ -214,7 +214,7 @@ async def test_completed_on_revoked_is_not_called_again() -> None:
 
 @pytest.mark.parametrize("next_is", ["on_assigned", "the end"])
 async def test_cancelled_on_lost_is_called_again(next_is: str) -> None:
-    """The second call happens before on_assigned for the partition, or during close."""
+    """The second call of on_lost precedes the next on_assigned, or happens during close."""
     calls = RecordedCalls()
     async with group(THREE) as it:
         async with it.consumer(**calls.callbacks()):

@@ -290,7 +290,7 @@ async def being_assigned(scene: Scene) -> Awaitable[object]:
 
 def revoked_by_member(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
     async def revoke() -> None:
-        """Awaits `work` in the place of the group membership; then assigns both partitions again.
+        """Awaits `work` as the group membership does, and then assigns both partitions again.
 
         If `work` is cancelled, reports the partitions as lost.
         """
@@ -321,7 +321,10 @@ async def revoking(scene: Scene) -> Awaitable[object]:
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
-    """Waits until `task` has ended; then raises CancelledError if the wait was cancelled."""
+    """Waits until `task` has ended, even if the wait is cancelled meanwhile.
+
+    If the wait was cancelled, raises CancelledError once `task` has ended.
+    """
     cancelled = None
     while not task.done():
         try:

@@ -170,7 +170,7 @@ async def test_pending_commit_raises_when_the_consumer_closes() -> None:
 async def test_cancelled_close_does_not_wait_for_a_generation(
     refusal: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The cancelled attempt has ended the member, which will not join again."""
+    """The cancelled close ends the member, so the member gets no further generation."""
     settings = replace(QUICK, api_timeout_ms=30_000)
     async with group(TEN, settings=settings, clock=ManualClock()) as it:
         consumer = await it.consumer().__aenter__()

@@ -76,7 +76,7 @@ async def test_position_lookup_commits_the_start() -> None:
 
 
 async def test_without_auto_commit_only_the_start_is_committed() -> None:
-    """The consumer commits the start position itself, and leaves later offsets to the caller."""
+    """The consumer commits the start position; only the caller commits later offsets."""
     async with group(TEN) as it:
         async with it.consumer(start=timedelta(seconds=1), **NO_AUTO_COMMIT) as consumer:
             await it.owner.assign([P0])

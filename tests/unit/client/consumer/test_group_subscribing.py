@@ -1,4 +1,4 @@
-"""Tests that a subscription takes effect if it changes at any point of a join."""
+"""Tests that a changed subscription takes effect, at whichever point of a join it changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests a group whose topics are missing, invalid, deleted or recreated, or get an id."""
+"""Tests a group whose topics are missing, invalid, deleted, recreated, or given a topic id."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ async def test_iteration_fetches_no_more_than_the_limit(has_group: bool) -> None
 
 
 async def test_fetches_of_paused_partitions_make_room_for_others() -> None:
-    """All partitions but one are paused while their records are buffered; no record is lost."""
+    """All partitions except one are paused while their records are buffered; no record is lost."""
     read: dict[int, list[int]] = defaultdict(list)
     async with filled_topic() as client:
         consumer = client.consumer("t", group="g", queued_max_bytes=LIMIT)
@@ -126,7 +126,7 @@ async def test_fetches_of_paused_partitions_make_room_for_others() -> None:
 
 
 async def test_stuck_handlers_do_not_stop_other_partitions() -> None:
-    """The records of stuck partitions take only their share of the limit."""
+    """Queued records of stuck partitions take only these partitions' share of the limit."""
     stuck = asyncio.Event()
     read: dict[int, list[int]] = defaultdict(list)
     async with filled_topic() as client:
@@ -186,7 +186,7 @@ async def test_limit_out_of_range_is_refused(name: str, value: int) -> None:
 
 
 async def test_fetch_min_bytes_is_sent() -> None:
-    """A broker with fewer bytes delays its response for `max_wait_ms`."""
+    """A broker that has fewer than `fetch_min_bytes` bytes delays its response by `max_wait_ms`."""
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         broker.create_topic("t")
         async with client.producer() as producer:

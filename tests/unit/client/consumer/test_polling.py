@@ -1,4 +1,4 @@
-"""Tests `poll`: lists of records by partition, within a timeout; without and with a group."""
+"""Tests `poll`, without and with a group: lists of records by partition, and the timeout."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_consumer_without_an_end_is_never_at_its_end() -> None:
 
 
 async def test_timeout_ends_the_wait_for_start_positions() -> None:
-    """The look-up goes on, and a later poll uses its result."""
+    """The look-up of the start positions goes on, and a later poll uses the result."""
     async with cluster(t=1) as (log, client):
         log.append(batch(0, TEN))
         may_answer = asyncio.Event()

@@ -16,7 +16,7 @@ HOUR_MS = 3_600_000
 
 
 class Written:
-    """A topic with records that are 3, 2 and 1 hours old, and a client with its clock."""
+    """A topic with records that are 3, 2 and 1 hours old, and a client with a manual clock."""
 
     def __init__(self, broker: Broker, client: Client, clock: ManualClock) -> None:
         self.broker = broker

@@ -259,7 +259,10 @@ def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def steps_of_a_plan(count: int) -> int:
-    """Returns the steps of a plan and a fetch after records of one of `count` partitions."""
+    """Returns the number of steps of one plan and one fetch.
+
+    The consumer has `count` partitions; since the plan before, only one returned records.
+    """
     scene = Scene(count)
     session = FetchSession()
 
@@ -290,13 +293,13 @@ def test_idle_partitions_take_no_steps_of_a_plan() -> None:
 async def test_idle_partitions_take_no_steps_of_a_consumer(
     monkeypatch: pytest.MonkeyPatch, group: str | None
 ) -> None:
-    """Each record of one partition takes the same steps beside thousands of idle partitions."""
+    """A record takes as many steps with thousands of idle partitions as without idle partitions."""
     found = [await steps_of_a_record(monkeypatch, group, count) for count in (1, MANY)]
     assert found[1] == found[0] > 0
 
 
 async def steps_of_a_record(monkeypatch: pytest.MonkeyPatch, group: str | None, count: int) -> int:
-    """Returns the least steps of the fetcher for a record."""
+    """Returns the lowest number of the fetcher's steps that one record of partition 0 takes."""
     steps = Steps()
     monkeypatch.setattr(Fetcher, "start_due", counting(START_DUE, steps))
     monkeypatch.setattr(Fetcher, "take_completed", counting(TAKE_COMPLETED, steps))
@@ -318,7 +321,7 @@ async def steps_of_a_record(monkeypatch: pytest.MonkeyPatch, group: str | None, 
 
 
 def counting(function: Any, steps: Steps) -> Any:
-    """Returns `function`, but it counts its steps."""
+    """Returns a function that calls `function` and counts the steps of the call in `steps`."""
 
     def count(*arguments: Any) -> Any:
         with counted_steps(steps):

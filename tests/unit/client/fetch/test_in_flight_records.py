@@ -34,7 +34,7 @@ def batches(base: int, sizes: list[int]) -> Iterator[tuple[RecordBatch, list[int
 
 
 class Model:
-    """The fetched records of a partition that are not returned yet, and its fetch position."""
+    """The fetched but not yet returned records of a partition, and its fetch position."""
 
     def __init__(self) -> None:
         self.waiting: deque[list[int]] = deque()
@@ -60,7 +60,7 @@ class Comparison:
         self.now = 0.0
 
     def wait(self, seconds: float) -> None:
-        """Advances the time by `seconds` of processing; this may change the size of later lists."""
+        """Advances the time by `seconds` of processing, so later lists may get another size."""
         self.now += seconds
 
     def fetch(self, at: int, sizes: list[int]) -> None:
@@ -83,7 +83,7 @@ class Comparison:
         self.take_more(at, offsets, begins)
 
     def take_more(self, at: int, offsets: list[int], begins: int) -> None:
-        """Works as `take`, but keeps the ranges in flight of the other partitions."""
+        """Does the same as `take`, but keeps the in-flight ranges of the other partitions."""
         model = self.models[at]
         assert begins == model.next
         self.in_flight[at] = (begins, offsets[-1] + 1)
@@ -252,7 +252,10 @@ def test_poll_timer_restarts_when_the_record_changes() -> None:
 
 
 class _Started:
-    """Replaces a processor that has started records, of which `incomplete` are incomplete."""
+    """Replaces a record processor; the handlers have started records up to offset `highest`.
+
+    The offsets in `incomplete` are not processed yet.
+    """
 
     def __init__(self, highest: int, incomplete: list[int]) -> None:
         self._found = (highest, incomplete)
@@ -265,7 +268,7 @@ class _Started:
 def test_offsets_after_the_fetched_batches_never_count_as_processed(
     highest: int, last: int
 ) -> None:
-    """A record with a wrong offset must not mark the records that the log gets later."""
+    """A record whose offset is too high must not mark later records of the log as processed."""
     poll = PollState(FetchBuffer())
     poll.processor = cast("RecordProcessor", _Started(highest, [5, 7, *([10] * (highest > 9))]))
     bitmap = poll.bitmap_here(TopicPartitionState(("t", 0), SETTINGS, position=10))

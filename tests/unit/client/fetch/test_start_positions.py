@@ -33,7 +33,10 @@ async def write(broker: Broker, topic: str, *values: bytes) -> None:
 
 
 async def recreate_topic(client: Client, broker: Broker, *, before: int, after: int) -> None:
-    """Recreates topic `t`; the metadata of `client` still has the old topic."""
+    """Recreates topic `t`, which has `before` partitions, with `after` partitions.
+
+    The metadata of `client` still has the old topic.
+    """
     broker.create_topic("t", partitions=before)
     await client.topic("t")
     broker.delete_topic("t")

@@ -1,4 +1,4 @@
-"""Tests that a fetch with an unreadable record is released once its last record is taken."""
+"""Tests that the buffer releases a fetch with an unreadable record after the last record."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["at_each_turn", "ended_after"]
 async def ended_after(
     turns: int, ends: str, group: Any, member: Any, listener: RecordingListener
 ) -> None:
-    """Starts a member and runs `turns` iterations of the event loop.
+    """Starts a member, and lets the event loop run `turns` iterations.
 
     If `ends` is "leave", the member then leaves, and must have no partitions and no error.
     """

@@ -328,7 +328,7 @@ class Simulated:
             self.model.at(next_at, self.pump)
 
     def done(self, transition_count: int, tell: Callable[[], object]) -> None:
-        """Ends the current step and calls `tell`, unless the step was cancelled before."""
+        """Ends the current step and calls `tell`; does nothing if the step was cancelled before."""
         if (
             self.is_dead
             or self.step is None

@@ -1,7 +1,7 @@
 """Defines `ScriptedConsumerGroup`: the coordinator of a group of either protocol with one member.
 
-It counts epochs, and assigns the partitions in `assigned` by topic id. `state` is the classic group
-state in DescribeGroups, which decides whether the group is live.
+The coordinator counts epochs, and assigns the partitions in `assigned` by topic id. DescribeGroups
+returns the classic group state `state`, from which the client sees whether the group is live.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Defines `ScriptedGroup`: the coordinator of a group with one member, on a `ScriptedBroker`.
 
-It assigns member ids, counts generations and returns the leader's assignment. A test sets errors in
-`errors`, delays answers with `hold`, or replaces an entry of `broker.answers`.
+The coordinator assigns member ids, counts generations and returns the leader's assignment. A test
+sets errors in `errors`, delays answers with `hold`, or replaces an entry of `broker.answers`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests the explanations of group errors, which name settings of this and of other members."""
+"""Tests the explanations of group errors, which name settings of the member and of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests without I/O which partitions the leader assigns, and which topic changes it notices."""
+"""Tests which partitions a group leader assigns, and which topic changes the leader notices."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 async def two_brokers(
     settings: ClientSettings = QUICK,
 ) -> AsyncIterator[tuple[ScriptedBroker, ScriptedBroker, Client]]:
-    """Yields nodes 0 and 1, which lead the partitions alternately."""
+    """Yields nodes 0 and 1 and a client; node 0 leads partitions 0 and 2, node 1 leads 1 and 3."""
 
     def metadata(asked: ReceivedRequest) -> MetadataResponse:
         response = one.metadata(asked)

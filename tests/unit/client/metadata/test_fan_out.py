@@ -77,7 +77,7 @@ def response_of(name: str) -> Any:
 
 
 def test_table_has_exactly_the_requests_for_several_brokers() -> None:
-    """A coordinator's request is split only if it can name several groups or transactional ids."""
+    """A request to coordinators is split only if it can name several groups or transactions."""
     wanted = set()
     for name, route in ROUTES.items():
         cls = getattr(messages, name)

@@ -44,7 +44,7 @@ CALLS = pytest.mark.parametrize("call", [send, consume], ids=["producer", "consu
 
 
 async def run_on(clock: ManualClock, work: Coroutine[Any, Any, Any]) -> None:
-    """Runs `work`; advances the clock while it waits. Raises its error."""
+    """Runs `work`, and advances the clock while `work` waits. Raises the error of `work`."""
     task = asyncio.create_task(work)
     while not task.done():
         await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Opens connections with TLS and SASL to a secured broker, or expects their refusal."""
+"""Opens connections with TLS and SASL to a secured broker, or checks that they are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests request slots: the order in which calls get them; a cancelled call loses none."""
+"""Tests in which order calls get request slots, and that a cancelled call loses no slot."""
 
 from __future__ import annotations
 

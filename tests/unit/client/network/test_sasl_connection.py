@@ -1,4 +1,4 @@
-"""Tests SASL over real sockets: each mechanism; each refusal raises one error."""
+"""Tests each SASL mechanism over real sockets, and that each refusal raises one error."""
 
 from __future__ import annotations
 

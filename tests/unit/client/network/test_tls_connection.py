@@ -98,7 +98,7 @@ async def test_requests_of_one_loop_turn_are_one_tls_write() -> None:
         writes: list[int] = []
 
         class Counting:
-            """Wraps the transport to count writes: `write` of uvloop's transport is read-only."""
+            """Counts the writes to a transport; `write` of uvloop's transport is read-only."""
 
             def __getattr__(self, name: str) -> Any:
                 return getattr(transport, name)

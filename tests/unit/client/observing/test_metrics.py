@@ -1,4 +1,4 @@
-"""Tests the values of `Client.metrics`, and that docs/how-to/observability.md has each name."""
+"""Tests `Client.metrics`, and that docs/how-to/observability.md names each metric."""
 
 from __future__ import annotations
 

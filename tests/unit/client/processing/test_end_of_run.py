@@ -241,9 +241,10 @@ async def test_last_commit_has_the_drain_timeout_for_every_end(end: str) -> None
 async def test_unanswered_commit_does_not_block_the_end(
     cancelled: int, drain_timeout_ms: int
 ) -> None:
-    """`run` waits for the commit for the rest of `drain_timeout_ms`, at least `error_flush_ms`.
+    """`run` waits for the commit until `drain_timeout_ms` is over.
 
-    After a second cancellation, it waits for `error_flush_ms`.
+    If less than `error_flush_ms` of this time is left, `run` waits for `error_flush_ms`. After a
+    second cancellation, `run` waits for `error_flush_ms`.
     """
     settings = replace(SETTINGS, error_flush_ms=20)
     async with orders(9, settings=settings) as it:

@@ -113,7 +113,7 @@ async def test_commit_in_between_keeps_the_offsets_processed_ahead(by_record: bo
 
 
 async def test_commit_of_the_user_stays_without_later_records() -> None:
-    """The caller commits a lower offset than those that an earlier commit lists as processed."""
+    """The caller commits an offset below the processed offsets that an earlier commit lists."""
     async with orders(12) as it:
         await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer([P0]) as consumer:

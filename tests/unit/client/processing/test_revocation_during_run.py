@@ -63,7 +63,10 @@ class Handled:
 async def handled(
     *partitions: list[bytes], gates: list[tuple[int, int]], given: Any = None, **settings: Any
 ) -> AsyncIterator[Handled]:
-    """Yields a running handler of all partitions, which waits at the records in `gates`."""
+    """Yields a running `consumer.run` over all partitions.
+
+    The handler waits at each record in `gates`.
+    """
     async with group(*partitions) as it, it.consumer(**settings) as consumer:
         await it.owner.assign([("t", at) for at in range(len(partitions))])
         scene = Handled(it, consumer)
@@ -149,7 +152,7 @@ async def test_reassigned_partition_starts_at_its_commit_despite_an_old_handler(
 
 
 async def test_poll_interval_is_exceeded_by_the_slowest_handler() -> None:
-    """One hanging handler exceeds the interval, although other handlers finish in time."""
+    """One hanging handler exceeds max_poll_interval_ms, although other handlers finish in time."""
     clock = ManualClock()
     async with (
         group(TEN, [b"x"] * 30, clock=clock) as it,

@@ -1,4 +1,4 @@
-"""Tests without a loop when the transaction of `run` accepts records, commits and aborts."""
+"""Tests when the transaction of `run` accepts records, when it commits and when it aborts."""
 
 from __future__ import annotations
 

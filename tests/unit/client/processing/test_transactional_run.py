@@ -461,7 +461,7 @@ async def test_dead_letter_that_is_always_too_large_ends_run() -> None:
 
 @pytest.mark.parametrize("order", ["key", "none"])
 async def test_loop_after_run_skips_what_run_has_processed(order: Any) -> None:
-    """A transaction of the caller's loop keeps the offsets that `run` processed out of order."""
+    """The commit of the caller's transaction keeps the later offsets that `run` processed."""
     async with orders(count=30) as (_, client):
         done = asyncio.Event()
 

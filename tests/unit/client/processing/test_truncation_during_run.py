@@ -39,7 +39,7 @@ async def send(client: Client, *values: int) -> None:
 async def test_record_in_flight_is_retried_after_a_truncation(
     order: Any, left: int, max_offset_gap: int
 ) -> None:
-    """The record is retried even if the log now has another record at the same offset."""
+    """`run` retries the record even if the truncated log has a different record at its offset."""
     async with cluster() as (its, client), client.consumer(TOPIC, group="billing") as consumer:
         handled: list[bytes | None] = []
         in_flight: set[int] = set()

@@ -209,7 +209,10 @@ async def test_record_with_unreadable_headers_becomes_a_dead_letter_without_retr
 async def test_record_outside_of_its_batch_becomes_a_dead_letter_and_hides_none(
     odd: int, order: Any
 ) -> None:
-    """Brokers do not compare the offsets in uncompressed batches. The later records are read."""
+    """Brokers do not check the offsets of the records in uncompressed batches.
+
+    The consumer reads the records after such a record.
+    """
     records = [
         record_bytes(offset_delta=encode_varint(delta), key=key)
         for delta, key in ((0, b"\x02a"), (odd, b"\x02b"), (2, b"\x02c"))

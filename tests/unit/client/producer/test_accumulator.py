@@ -119,7 +119,7 @@ def test_batch_lingers_unless_it_is_full_or_flushed(make: Make) -> None:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[PartitionQueue]:
-    """The queues at which plans have looked."""
+    """Returns a list to which each partition queue is added that a plan examines."""
     found: list[PartitionQueue] = []
     next_at = PartitionQueue.next_at
 
@@ -132,7 +132,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[PartitionQueue]:
 
 
 def test_idle_partitions_take_no_steps(make: Make, steps: list[PartitionQueue]) -> None:
-    """After records for 2,000 partitions were acked, a record takes the steps of the first one."""
+    """A record takes no more steps after records of 2,000 partitions than the first record took."""
     accumulated = make()
     (batch,) = add(accumulated)
     assert take_all(accumulated) == [batch]

@@ -236,7 +236,7 @@ async def test_send_many_makes_few_batches_of_many_partitions() -> None:
 
 
 async def test_iterator_is_not_held_back() -> None:
-    """The elements of an iterator may take any time, so its batches are sent at once."""
+    """An iterator may take long to yield the next element, so its batches are sent at once."""
     async with Broker() as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t", 2)
         async with client.producer() as producer:

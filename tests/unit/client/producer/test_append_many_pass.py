@@ -84,7 +84,7 @@ class Side:
         self.acks.add(*self.accumulator.add("t", at, key, value, headers, stamp))
 
     def send_many(self, values: list[Any]) -> None:
-        """Appends all values; the slow path appends each record that the fast path returns."""
+        """Appends all values; the slow path appends records that the fast path returns."""
         remaining = iter(values)
         while (returned := self.take(remaining, every=3)) is not AppendEndReason.ALL_APPENDED:
             self.add(returned)

@@ -1,4 +1,4 @@
-"""Tests that asyncio's functions accept the deliveries of `enqueue`, as they accept futures."""
+"""Tests that asyncio's functions accept a delivery of `enqueue` in place of a future."""
 
 from __future__ import annotations
 

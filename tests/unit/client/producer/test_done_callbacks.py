@@ -1,4 +1,4 @@
-"""Tests the callbacks of deliveries: how often they are compared, their order, their errors."""
+"""Tests callbacks of deliveries: the number of comparisons, the order, and errors."""
 
 from __future__ import annotations
 

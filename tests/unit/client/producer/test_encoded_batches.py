@@ -1,4 +1,4 @@
-"""Tests that batches which the caller has encoded are sent in order with other batches."""
+"""Tests that batches that the caller has encoded keep their order among other batches."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_acknowledged_records_of_a_dropped_batch_are_not_counted(
 def test_all_records_of_a_full_buffer_are_kept_if_the_limits_are_equal(
     loop: asyncio.AbstractEventLoop, sizes: list[int], batch_bytes: int, partitions: int
 ) -> None:
-    """The last record may exceed `buffer_bytes`, as for `RecordAppender`."""
+    """As in `RecordAppender`, the last record may make the buffer larger than `buffer_bytes`."""
     limit = 4_000
     made = accumulator(loop, batch_bytes=batch_bytes)
     made.failed_deliveries.limit_bytes = limit
@@ -198,7 +198,7 @@ def test_the_oldest_records_of_a_batch_are_dropped(
 def test_records_of_other_calls_are_dropped_with_the_records_before_them(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    """Records of `send` have no delivery, and are in the same batches."""
+    """The batch also has records of `send`, which have no delivery."""
     failed = FailedDeliveries(1_200)
     batch = failed_batch(loop, *[b"%02d" % at * 50 for at in range(20)])
     batch.deliveries = [each for each in batch.deliveries if each.position in (3, 8, 12)]

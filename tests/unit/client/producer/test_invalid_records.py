@@ -1,4 +1,4 @@
-"""Tests that a refused record fails alone (KIP-467): the others of its batch are sent again."""
+"""Tests that a refused record fails alone (KIP-467): the rest of its batch is sent again."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_each_number_of_keys(count: int) -> None:
 
 
 def test_lanes_equal_java() -> None:
-    """Hashes each key 20 times at once, because lanes need several keys of equal length."""
+    """Hashes 20 equal keys in one call: keys of equal length are hashed together, in lanes."""
     for key, hashed in JAVA.items():
         found = murmur2_of_keys([key] * 20)
         assert {each - (1 << 32) if each >> 31 else each for each in found} == {hashed}

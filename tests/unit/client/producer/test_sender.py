@@ -417,7 +417,7 @@ async def test_delivery_whose_wait_was_cancelled_is_raised_at_close() -> None:
 
 @pytest.mark.slow
 async def test_error_has_every_record_that_was_not_sent() -> None:
-    """The batch of some records fails; the partition of the other records never appears."""
+    """The batch of one record fails; the partition of the other record never gets into metadata."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
         async with client.producer() as producer:

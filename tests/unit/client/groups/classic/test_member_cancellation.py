@@ -1,4 +1,4 @@
-"""Tests that a member can end at any time without a task left, even if the end is cancelled."""
+"""Tests that a member that ends at any time leaves no task, even if its end is cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests how `ClassicMembership` leaves on unsubscribe, close or poll timeout, without a loop."""
+"""Tests how `ClassicMembership` leaves: on unsubscribe, close or poll timeout."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_second_rebalance_has_a_timeout_of_its_own() -> None:
     """A stalled member delays two rebalances in a row, each by less than max_poll_interval_ms.
 
     The heartbeats during the first rebalance show that the first rebalance has not ended. So the
-    second rebalance starts later.
+    second rebalance, and its timeout, start after these heartbeats.
     """
     walk = Walk(assignors=("cooperative-sticky",), max_poll_interval_ms=20_000).to(STABLE, T0)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
@@ -183,7 +183,7 @@ def test_second_rebalance_has_a_timeout_of_its_own() -> None:
 def test_assignment_is_applied_only_after_a_heartbeat_confirms_the_session() -> None:
     """A member whose session expired by its own clock may rejoin the same generation.
 
-    That join starts no new session at the broker.
+    The broker starts no new session for such a rejoin.
     """
     walk = Walk().to(STABLE, T0)
     walk.now += 20.0

@@ -86,7 +86,8 @@ def versions_up_to(version: int) -> ApiVersionsResponse:
 async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
     """Yields a setting whose broker has ConsumerGroupHeartbeat up to `version`.
 
-    With None, the broker has every version; with -1, it lacks ConsumerGroupHeartbeat.
+    If `version` is None, the broker has every version. If `version` is -1, the broker does not have
+    ConsumerGroupHeartbeat.
     """
     clock = ManualClock()
     async with ScriptedBroker({"t": 2}) as broker:

@@ -1,4 +1,4 @@
-"""Drives the transaction manager without a loop: passes it events, reads request and state."""
+"""Drives the transaction manager without an event loop: passes events, reads its requests."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Injects the faults that a seed chooses into a cluster; `Report` counts them.
+"""Injects faults into a cluster; a seed chooses the faults, and `Report` counts them.
 
-`InjectedFaults` decides about each request of the clients with the id `FAULTY`: it loses and delays
-requests, repeats requests, loses responses, answers with error codes, and moves leaders between
-requests. At the same time it restarts brokers.
+`InjectedFaults` decides about each request of the clients with the id `FAULTY`. It loses, delays
+and repeats requests, loses responses, answers with error codes, and moves leaders between requests.
+At the same time, it restarts brokers.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from tests.unit.client.producer.transactions.transactional import (
 
 
 def second_transaction() -> Driven:
-    """Returns a manager of version 2 that has begun its second transaction."""
+    """Returns a manager of transaction version 2 that has begun its second transaction."""
     driven = Driven(2).begun()
     assert not driven.manager.needs_partition(TP, driven.now)  # there is no last transaction
     driven.with_partition().ended()

@@ -1,4 +1,4 @@
-"""Tests the requests and the states of the transaction manager after events, without a loop."""
+"""Tests the requests and the states of the transaction manager after each event."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ async def committed_offset(client: Client, partition: int = 0) -> int | None:
 async def transform(
     producer: Producer, consumer: GroupConsumer, before_commit: Callable[[], None] = lambda: None
 ) -> int:
-    """Polls records, and sends them to `out` in one transaction; returns their number."""
+    """Polls records, and sends them to `out` in one transaction; returns the number of records."""
     polled = await consumer.poll(timeout_ms=300, max_records=7)
     if not polled:
         return 0

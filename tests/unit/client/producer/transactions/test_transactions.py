@@ -463,7 +463,7 @@ async def test_fenced_producer_raises_the_exception_of_the_block(version: int) -
 async def test_producer_that_was_replaced_while_it_was_stopped_is_fenced(
     version: int, continues_by: str
 ) -> None:
-    """The producer stops in a transaction for longer than its timeout, as after SIGSTOP."""
+    """The producer stops, as after SIGSTOP, for longer than the timeout of its transaction."""
     async with (
         scene(version) as (broker, client),
         Client(broker.bootstrap, QUICK) as other,
