@@ -72,7 +72,7 @@ def presigned(
 
 
 class MskIamExchange:
-    """An authentication: sends the signed token, then checks the broker's answer."""
+    """One SASL exchange: sends the signed token, then checks the broker's answer."""
 
     mechanism = "AWS_MSK_IAM"
 

@@ -24,7 +24,7 @@ PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class Tracing(kproto.Hooks):
-    """Traces each record from `send` to its acknowledgement, and each traced record that is read.
+    """Makes a span for each sent record, from `send` to the ack, and for each traced record read.
 
     The span of a sent record is a child of the current span at the call of `send`. The span of a
     record that is read is a child of the sender's span and ends at once. A handler passes

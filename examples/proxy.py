@@ -2,10 +2,10 @@
 
     python examples/proxy.py localhost:9092 localhost:19092
 
-The program listens at the first address and forwards every byte unchanged to the broker at the
-second. Clients reconnect to the address that a broker advertises, so the broker must advertise the
-proxy's address: with Kafka, set `advertised.listeners=PLAINTEXT://localhost:9092`. Ctrl-C ends the
-proxy.
+The program listens at the first address, and forwards every byte unchanged to the broker at the
+second address. Clients reconnect to the address that a broker advertises, so the broker must
+advertise the proxy's address: with Kafka, set `advertised.listeners=PLAINTEXT://localhost:9092`.
+Ctrl-C ends the proxy.
 """
 
 import asyncio

@@ -2,9 +2,10 @@
 
     python examples/rewriting_proxy.py localhost:9092 localhost:19092
 
-The program listens at the first address and forwards to the broker at the second. In the responses
-by which clients find brokers, such as Metadata and FindCoordinator, the proxy replaces the broker's
-address by the first address. The proxy forwards everything else unchanged. Ctrl-C ends the proxy.
+The program listens at the first address, and forwards requests to the broker at the second address.
+In the responses by which clients find brokers, such as Metadata and FindCoordinator, the proxy
+replaces the broker's address by the first address. The proxy forwards everything else unchanged.
+Ctrl-C ends the proxy.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ async def pass_on(
 
 
 def name_proxy(message: Any, proxy: Address) -> None:
-    """Replaces the addresses of brokers in a response, such as Metadata or FindCoordinator."""
+    """Replaces the addresses of brokers in a response, such as Metadata, by that of the proxy."""
     named = [message, *getattr(message, "brokers", ()), *getattr(message, "coordinators", ())]
     for place in [*named, *getattr(message, "node_endpoints", ())]:
         if getattr(place, "host", ""):

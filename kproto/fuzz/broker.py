@@ -1,9 +1,9 @@
 """Sends frames to a running broker, and checks its responses and that it stays alive.
 
 A broker may close the connection on a broken request, and may delay a response. A broker must not
-end, hang, or send an invalid response. If it closes the connection on a valid request, the finding
-is harmless, because the random values of the request may be meaningless. Frames are sent only to
-this machine, unless `allow_remote` is set.
+end, hang, or send an invalid response. If a broker closes the connection on a valid request, the
+finding is harmless, because the random values of the request may be meaningless. Frames are sent
+only to this machine, unless `allow_remote` is set.
 """
 
 from __future__ import annotations
@@ -57,14 +57,13 @@ class BrokerFuzzSettings:
     time_s: float = 60.0
     #: Maximum number of frames that are sent per second.
     rate: float = 200.0
-    #: How long to wait for a response, in seconds. No response is not a fault, because brokers
-    #: delay the responses of some requests, such as Fetch.
+    #: How long to wait for a response, in seconds. A missing response is no fault, because brokers
+    #: delay the responses to some requests, such as Fetch.
     quiet_s: float = 0.3
-    #: How long a broker may take to accept a connection, in seconds, and how long to answer
-    #: ApiVersions.
+    #: How many seconds a broker may take to accept a connection, and then to answer ApiVersions.
     alive_s: float = 5.0
-    #: How long a replay checks that the broker is alive after a closed connection, in seconds. A
-    #: broker that crashes may still answer other connections at first.
+    #: If the broker closes the connection in a replay: for how many seconds the replay then checks
+    #: that the broker is alive. A crashing broker may at first still answer on other connections.
     dying_s: float = 1.0
     #: How many frames may be answered before the next check that the broker is alive.
     check_every: int = 20
@@ -95,7 +94,7 @@ WORDS: Final = {
     "malformed": "it sends an invalid response to the request",
 }
 
-#: The faults after which the broker answers no connection.
+#: The faults after which the broker answers on no connection.
 GONE: Final = frozenset({"crashed", "hung"})
 
 #: Seconds between two checks whether a crashed broker was restarted.
@@ -160,7 +159,7 @@ class BrokerResult:
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as JSON data, with the keys that a report about a command has."""
+        """Returns the result as JSON data with the keys of `report.to_json`."""
         return {
             "implementation": f"the broker at {self.address}",
             "judge": "the rules for brokers",

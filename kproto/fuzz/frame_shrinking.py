@@ -1,4 +1,4 @@
-"""Makes the frames that cause a fault of a broker as few and as short as possible.
+"""Shrinks the frames that cause a fault of a broker, to fewer and shorter frames.
 
 Removes frames, then requests from a frame with several requests, then values from a request, then
 bytes. A correct size field stays correct. A function of the caller sends the frames, and returns

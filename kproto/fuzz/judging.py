@@ -157,7 +157,7 @@ def _difference(case: Case, right: Answer, given: Answer) -> tuple[Fault, str] |
 
 
 def _first_difference(right: Any, given: Any, path: str) -> str | None:
-    """Describes the first difference between two JSON values by its path; None if they are equal.
+    """Describes, with its path, the first difference of two JSON values; None if they are equal.
 
     The path has no indexes, so that it is the same for all elements of an array.
     """
@@ -250,7 +250,7 @@ _CAUSE: Final = 90
 
 
 def _cause(reason: str) -> str:
-    """Returns a reason without numbers, names and quoted text, so that it groups similar cases."""
+    """Returns a reason without numbers, names and quoted text; similar cases get the same cause."""
     text = re.sub(r"^\w+ v\d+(?:, [^:]*)?: ", "", reason)
     text = re.sub(r"^(\w+): [A-Z]\w+: ", r"\1: ", text)  # Java's error names the message class
     text = _OTHER_LINE.sub(r"\1", text)

@@ -2,9 +2,9 @@
 
 kproto refuses some bytes that Kafka's readers accept (`DeviationFromKafka`). kproto accepts no
 bytes that Kafka's readers refuse. The reader in this module detects the deviations. It follows the
-layout of the message version, shares no code with kproto's codec and builds no message. It also
-reports bytes that all readers accept and no writer creates (`Oddity`), and the positions of the
-lengths, counts and tags that `mutations` changes.
+layout of the message version, shares no code with kproto's codec and builds no message. The reader
+also reports bytes that all readers accept and no writer creates (`Oddity`), and the positions of
+the lengths, counts and tags that `mutations` changes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class LenientReadResult(NamedTuple):
 
 
 class UnreadableMessageError(Exception):
-    """Raised for bytes that Kafka's readers and kproto refuse."""
+    """Raised for bytes that both Kafka's readers and kproto refuse."""
 
 
 _SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}

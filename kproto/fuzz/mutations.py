@@ -1,7 +1,7 @@
-"""Changes valid encodings to test how readers handle broken bytes.
+"""Changes bytes of valid encodings, to test how readers handle invalid bytes.
 
-`mutations` changes bytes at random positions. `mutate` makes a change with a name, such as `length`
-for a wrong length. Both use the random numbers of `source`, which the caller seeds.
+`mutations` changes bytes at random positions. `mutate` makes a named change: for example, `length`
+makes a length wrong. Both functions use the random numbers of `source`, which the caller seeds.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def mutations(valid: list[bytes], source: random.Random) -> Iterator[bytes]:
 #: Bytes with a special meaning in lengths, counts, tags and null markers.
 _SPECIAL_BYTES: Final = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
 
-#: Lengths and varints in hex: null, below null, the largest, varints that are longer than needed or
-#: allowed; and bytes that are not UTF-8.
+#: Bytes to insert, in hex. Lengths and varints: null, below null, the largest, and varints that are
+#: longer than needed or allowed; also bytes that are not UTF-8.
 _RUNS_IN_HEX: Final = """
     ffff fffe 7fff 8000 0000 ffffffff fffffffe 7fffffff 80000000 00000000 00000001 8000 8100 808000
     818000 8080808000 8180808000 ffffffff07 ffffffff0f 8080808008 8080808010 808080808000

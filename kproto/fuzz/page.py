@@ -1,4 +1,4 @@
-"""Formats a report as an HTML page, which needs no other file.
+"""Formats a report as an HTML page that loads no other file.
 
 Text from cases, answers and names is escaped.
 """

@@ -38,7 +38,7 @@ class Responder(Protocol):
         raise NotImplementedError
 
     def close(self) -> None:
-        """Ends the process, if there is one."""
+        """Ends the process of the responder, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ class _FindingCollector:
         finding.message_versions[case.message_version] += 1
 
 
-#: Faults that take a timeout or a restart each time they occur.
+#: Faults that cost a timeout or a restart at each occurrence.
 _WAITING = frozenset({Fault.CRASHED, Fault.HUNG, Fault.LATE, Fault.GARBAGE})
 
 

@@ -9,7 +9,8 @@ from ..wire.errors import ConfigurationError
 
 __all__ = ["FuzzSettings"]
 
-#: The shortest timeouts of a judge, in seconds. A busy machine may pause a JVM for several seconds.
+#: The timeouts of a judge are at least this long, in seconds. A busy machine may pause a JVM for
+#: several seconds.
 _PATIENCE_S: Final = 120.0
 
 
@@ -20,10 +21,11 @@ class FuzzSettings:
     Raises ConfigurationError for a limit that is not positive.
     """
 
-    #: Seconds from the start of the command to its first answer. A JVM needs several.
+    #: Maximum seconds from the start of the command to its first answer. A JVM needs several
+    #: seconds.
     start_timeout_s: float = 30.0
-    #: Seconds from an answer to the next. A codec needs microseconds, but a shared machine may
-    #: pause.
+    #: Maximum seconds from an answer to the next answer. A codec needs microseconds, but a shared
+    #: machine may pause.
     answer_timeout_s: float = 5.0
     #: How many seconds to wait after the timeout of an answer, to distinguish a late answer from a
     #: missing answer.
@@ -42,7 +44,7 @@ class FuzzSettings:
     max_restarts: int = 200
     #: If the command never answered after this many starts, the run ends.
     max_silent_starts: int = 3
-    #: Maximum number of findings. After that, faults with other causes are counted together.
+    #: Maximum number of findings. Later faults of other causes are grouped by kind and operation.
     max_findings: int = 300
     #: Maximum number of cases that are sent to shrink the example of a finding.
     shrink_attempts: int = 400

@@ -1,9 +1,9 @@
 """The part of the log format that magic 0, 1 and 2 share.
 
-Has the positions of offset, length and magic, the attribute bits that several magics have, and the
-values of fields that a record or batch lacks. `magic2.batch_header` and `legacy.message_header`
-have the rest of the headers. Source: KIP-98, KIP-32; Kafka's documentation, "Record Batch" and "Old
-Message Format".
+This module has the positions of offset, length and magic, the attribute bits that several magics
+have, and the values that mean "none", such as -1 for a missing producer id. `magic2.batch_header`
+and `legacy.message_header` have the rest of the headers. Source: KIP-98, KIP-32; Kafka's
+documentation, "Record Batch" and "Old Message Format".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOG_OVERHEAD_BYTES: Final = 12
 OFFSET_BYTES: Final = 8
 MAGIC_OFFSET: Final = 16
 
-#: The least length in an entry's length field: a message of magic 0 with null key and value.
+#: The smallest valid value of the length field: that of a magic 0 message with null key and value.
 MIN_MESSAGE_BYTES: Final = 14
 
 COMPRESSION_CODEC_MASK: Final = 0x07
@@ -39,9 +39,9 @@ NO_PARTITION_LEADER_EPOCH: Final = -1
 
 
 def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
-    """Returns bytes-like `data` as bytes. Raises CorruptBatchError for anything else.
+    """Returns bytes-like `data` as bytes. Raises CorruptBatchError for any other value.
 
-    So it refuses numbers and lists, which `bytes()` would accept.
+    Refuses numbers and lists, which `bytes()` would accept.
     """
     if isinstance(data, bytes):
         return data

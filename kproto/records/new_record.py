@@ -1,7 +1,7 @@
-"""Defines the type of a record to write, limits of batches and timestamps, and a record check.
+"""Defines `NewRecord` (a record to write), its check, and limits of batches and timestamps.
 
 For speed, the builders of batches and message sets do not check the records. If encoding a record
-raises one of ENCODE_FAILURES, they call `check_new_record`; its error names the wrong field.
+raises one of ENCODE_FAILURES, the builder calls `check_new_record`, whose error names the field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Defines `Record`, and decodes its headers when they are first read.
+"""Defines `Record`, and decodes the headers of a record at the first access to them.
 
 The headers of a record are encoded in a header block: their count, then names and values.
 """
@@ -26,7 +26,7 @@ Header: TypeAlias = tuple[str, bytes | None]
 
 _SHOWN_BYTES: Final = 48
 
-#: An encoded surrogate, for which Java has one U+FFFD, and Python one for each byte.
+#: An encoded surrogate. Java decodes its three bytes to one U+FFFD, Python decodes them to three.
 _ENCODED_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 NO_HEADERS: Final = b"\x00"

@@ -35,7 +35,7 @@ def zigzag(unsigned: int) -> int:
 
 
 def int64(value: int) -> int:
-    """Returns `value` wrapped to a signed 64-bit integer, as a Java long overflows."""
+    """Returns `value` wrapped to a signed 64-bit integer, like a Java long that overflows."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

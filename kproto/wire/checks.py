@@ -1,4 +1,4 @@
-"""Checks that numeric settings are whole numbers within bounds, which the caller passes."""
+"""Checks that numeric settings are whole numbers within the bounds that the caller passes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def check_whole_number(name: str, value: object, least: int, most: int | None = 
 
 
 def check_least(settings: object, least: Mapping[str, int]) -> None:
-    """Raises ConfigurationError if an attribute in `least` is no int, or is below its bound.
+    """Raises ConfigurationError if an attribute of `settings` is no int, or is too low.
 
-    `least` maps the name of an attribute of `settings` to its lowest valid value.
+    `least` maps the name of each attribute to check to the lowest valid value of this attribute.
     """
     for name, bound in least.items():
         check_whole_number(name, getattr(settings, name), bound)

@@ -17,7 +17,7 @@ _DURATION: Final = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 
-#: Larger numbers are no durations that a program waits for, and slow to convert.
+#: Text with a longer number is refused: no program waits so long, and the conversion would be slow.
 _MOST_DIGITS: Final = 19
 
 

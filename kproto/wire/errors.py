@@ -31,7 +31,7 @@ class KprotoError(Exception):
     """The base class of kproto's exceptions. All of them can be pickled and copied."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Rebuilds the error from its text and fields, not by a call of its constructor."""
+        """Makes pickle and copy restore text and fields, without a call of the constructor."""
         return _rebuild_error, (type(self), self.args), vars(self)
 
 

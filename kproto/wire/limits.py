@@ -8,18 +8,18 @@ from typing import Final
 #: to compact strings, whose length is a varint.
 MAX_STRING_BYTES: Final = 32767
 
-#: The most elements of an array; Kafka 4.4 refuses to read more.
+#: The maximum number of elements of an array; Kafka 4.4 refuses to read an array with more.
 MAX_ARRAY_ELEMENTS: Final = 1_000_000
 
-#: The most tagged fields of a struct; Kafka 4.4 refuses to read more.
+#: The maximum number of tagged fields of a struct; Kafka 4.4 refuses to read a struct with more.
 MAX_TAGGED_FIELDS: Final = 10_000
 
 #: The highest tag. Kafka's writers use the largest int as an end marker, and so cannot write it as
 #: a tag.
 MAX_TAG: Final = 0x7FFFFFFE
 
-#: The most bytes of an unsigned varint, whose value has 32 bits. Kafka refuses longer varints too.
+#: The maximum size in bytes of an unsigned varint of 32 bits. Kafka refuses longer varints too.
 MAX_VARINT_BYTES: Final = 5
 
-#: The largest length in bytes, which is the largest int32.
+#: The maximum length in bytes: the largest int32.
 MAX_LENGTH: Final = 0x7FFFFFFF

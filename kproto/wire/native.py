@@ -1,4 +1,4 @@
-"""Names what the compiled modules need of mypyc; without mypyc the names have no effect.
+"""Defines the names of mypyc that compiled modules use; without mypyc they have no effect.
 
 Other modules import `i64` for type checkers only, because annotations are not evaluated when the
 program runs. This module itself is not compiled.

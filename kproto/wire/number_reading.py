@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 _FLOAT64: Final = struct.Struct(">d")
-#: A compact array of fewer numbers has a count of one byte, as the writer of packed arrays needs.
+#: A compact array of fewer numbers has a count of one byte. Longer arrays are not kept as bytes,
+#: because the writer of such bytes writes a count of one byte.
 _FEWEST_IN_LIST: Final = 127
 
 
@@ -90,9 +91,10 @@ def read_int32s(data: bytes, pos: i64, count: i64) -> tuple[list[int], i64]:
 
 
 def read_packed_int32s(data: bytes, pos: i64, count: i64) -> tuple[Any, i64]:
-    """Reads `count` values of int32 as bytes; from 127 values on, as a list.
+    """Returns `count` values of int32 as their encoded bytes, or 127 and more values as a list.
 
-    If the data ends early, returns the bytes that exist, and a position after the end of the data.
+    Also returns the position after the values. If the data ends early, returns the bytes that
+    exist, and a position after the end of the data.
     """
     if count >= _FEWEST_IN_LIST:
         return read_int32s(data, pos, count)

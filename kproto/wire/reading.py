@@ -54,8 +54,8 @@ __all__ = [
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
-#: Arrays of fewer numbers use a shared `struct.Struct`. Most arrays are the replicas of a
-#: partition, which are few.
+#: An array of fewer numbers than this uses a shared `struct.Struct`. Most arrays list the replicas
+#: of a partition, and so are short.
 SHARED_COUNTS: Final = 128
 
 
@@ -236,7 +236,7 @@ def read_nullable_array_length(data: bytes, pos: i64) -> tuple[i64, i64]:
 
 
 def read_compact_array_length(data: bytes, pos: i64) -> tuple[i64, i64]:
-    """Reads a count of elements that is encoded as count plus one, an unsigned varint."""
+    """Reads a count of elements, encoded as an unsigned varint of the count plus one."""
     count: i64 = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
@@ -248,7 +248,7 @@ def read_compact_array_length(data: bytes, pos: i64) -> tuple[i64, i64]:
 
 
 def read_compact_nullable_array_length(data: bytes, pos: i64) -> tuple[i64, i64]:
-    """Reads a count of elements that is encoded as count plus one, an unsigned varint.
+    """Reads a count of elements, encoded as an unsigned varint of the count plus one.
 
     Returns -1 for null, which is encoded as 0.
     """

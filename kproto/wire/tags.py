@@ -11,7 +11,7 @@ MAX_SHOWN_BYTES: Final = 32
 
 
 class RawTaggedField(NamedTuple):
-    """A tag and its encoded value without the length, for a field that no definition has."""
+    """A tagged field without a definition: its tag and its encoded value, without the length."""
 
     tag: int
     data: bytes

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 __all__ = ["UniformStructs"]
 
-#: The most entries of the cache. It needs a bound, because a peer chooses the array counts.
+#: The maximum number of entries of the cache. The cache is bounded because a peer chooses the
+#: counts.
 _MAX_FOUND: Final = 64
 
 
@@ -66,9 +67,10 @@ class UniformStructs:
     def of(self, data: bytes, pos: int, count: int) -> struct.Struct | None:
         """Returns the Struct that reads each of the `count` (1 or more) structs at `pos`.
 
-        Returns None if the structs are not uniform, if they have tagged fields, or if the data ends
-        inside a struct. Also returns None if an array is null, or if its count needs several bytes.
-        Raises IndexError if the data ends even before the last array count of the first struct.
+        Returns None if the structs are not uniform, if a struct has tagged fields, or if the data
+        ends inside a struct. Also returns None if an array is null, or if its count needs several
+        bytes. Raises IndexError if the data ends even before the last array count of the first
+        struct.
         """
         latest = self._latest
         if _fits(latest, data, pos, count):

@@ -26,7 +26,7 @@ class Uuid(bytes):
 
     @classmethod
     def random(cls) -> Uuid:
-        """Returns a random (version 4) id. Its text does not begin with a dash, as in Kafka."""
+        """Returns a random (version 4) id. As in Kafka, its text never begins with a dash."""
         while True:
             raw = bytearray(os.urandom(16))
             raw[6] = raw[6] & 0x0F | 0x40
@@ -39,8 +39,8 @@ class Uuid(bytes):
     def parse(cls, text: str) -> Uuid:
         """Parses 22 characters of base64url, with or without the padding `==`.
 
-        Like Java's `Uuid.fromString`, ignores the last four bits, which belong to no byte. Raises
-        ConfigurationError for other text.
+        Ignores the last four bits, which belong to no byte, as Java's `Uuid.fromString` does.
+        Raises ConfigurationError for other text.
         """
         given: object = text
         if not isinstance(given, str) or not _TEXT.fullmatch(text):

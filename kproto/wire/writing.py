@@ -125,7 +125,7 @@ def elements(values: Collection[T]) -> Collection[T]:
 
 
 def uuid_bytes(value: Any) -> bytes:
-    """Returns the bytes of a uuid or another buffer. Raises WireFault if their number is not 16."""
+    """Returns the bytes of a uuid or another buffer; raises WireFault unless there are 16 bytes."""
     raw: bytes = value if type(value) is Uuid else octets(value)
     if len(raw) != 16:
         raise WireFault
@@ -210,7 +210,7 @@ def write_array_length(append: Append, count: int) -> None:
 
 
 def write_compact_array_length(append: Append, count: int) -> None:
-    """Writes a count of elements as count plus one, an unsigned varint."""
+    """Writes a count of elements, encoded as an unsigned varint of the count plus one."""
     append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
 
 

@@ -1,8 +1,8 @@
 """Decompresses with a bound on the decompressed size; the codec modules share these functions.
 
-They also limit the memory that hostile data can claim. If the result is far larger than the data,
-the data is first decompressed in small chunks that are only counted. Memory for the result is
-allocated only after all data proved valid.
+The functions also limit the memory that hostile data can claim. If the result is far larger than
+the data, the data is first decompressed in small chunks that are only counted. Memory for the
+result is allocated only after all data proved valid.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
     "trusted_bytes",
 ]
 
-#: The position in the data from which the next stream is read, and a header in front of it.
+#: The position of the next stream in the data, and header bytes to decompress before the stream.
 NextStream: TypeAlias = "tuple[int, bytes]"
-#: Returns the next stream of the data that begins at a position; None if none begins there.
+#: Returns the stream that begins at a position of the data; None if no stream begins there.
 FindStream: TypeAlias = "Callable[[bytes, int], NextStream | None]"
 
 #: cramjam's error text (from Rust's standard library) if the buffer is too small for valid data.
@@ -44,19 +44,19 @@ _BUFFER_IS_FULL: Final = "failed to write whole buffer"
 _TRUSTED_BYTES: Final = 4_194_304
 _TRUSTED_TIMES: Final = 64
 
-#: If the largest possible result exceeds the bound by more than this factor, the decompressed size
-#: is not measured first.
+#: If the largest possible result is more than this many times the bound, the result is decompressed
+#: without a measurement of its size.
 _MOST_MEASURED_TIMES: Final = 8
 
 #: The size in bytes of the buffer that measures a decompressed size.
 CHUNK_BYTES: Final = 131_072
 
-#: Most bytes that a stream returns in a call. The first call for the first stream may return more,
-#: about `_TRUSTED_BYTES`.
+#: The maximum number of bytes that a decompressor returns in a call. Only the first call for the
+#: first stream can return more, about `_TRUSTED_BYTES`.
 _STREAM_CHUNK_BYTES: Final = 1_048_576
 
-#: How many compressed bytes the decompressor of the second or a later stream gets: the first number
-#: in its first call, twice as many as before in each later call, up to the second number.
+#: The number of compressed bytes that a decompressor gets in a call, for all streams except the
+#: first. The first call passes the least number, each later call twice as many, up to the most.
 _LEAST_GIVEN_BYTES: Final = 256
 _MOST_GIVEN_BYTES: Final = 65_536
 
@@ -86,7 +86,7 @@ def copy_into(data: bytes, output: memoryview) -> int | None:
 
 
 def trusted_bytes(given: int) -> int:
-    """Returns the result size in bytes that may be allocated before the data is checked.
+    """Returns how many bytes may be allocated for the result before the data is checked.
 
     `given` is the size of the compressed data in bytes.
     """

@@ -28,7 +28,7 @@ _EXTRA_FLAG: Final = 0x04
 _NAME_FLAG: Final = 0x08
 _COMMENT_FLAG: Final = 0x10
 _RESERVED_FLAGS: Final = 0xE0
-#: Header and trailer, and a byte of data.
+#: The size of the smallest member: a header, a byte of data, and a trailer.
 _LEAST_MEMBER_BYTES: Final = 19
 
 
@@ -36,7 +36,7 @@ _LEAST_MEMBER_BYTES: Final = 19
 def zlib_library() -> Any:
     """Returns zlib-ng if it is installed, else zlib.
 
-    For batches of 16 KB zlib-ng takes 0.6 of zlib's time.
+    With batches of 16 KB, zlib-ng takes 0.6 of the time that zlib takes.
     """
     try:
         return import_module("zlib_ng.zlib_ng")
@@ -66,7 +66,7 @@ def decompress_into(data: bytes, output: memoryview) -> int | None:
 
 
 def _without_reserved_flags(data: bytes) -> bytes:
-    """Returns `data`, with a plain first header if the first header sets reserved flags.
+    """Returns `data`; if its first header sets reserved flags, a plain header replaces this header.
 
     Java's GZIPInputStream ignores these flags; zlib refuses them. If the header is invalid, returns
     `data` unchanged.

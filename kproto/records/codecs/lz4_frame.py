@@ -1,9 +1,9 @@
 """Finds an lz4 frame; converts its header checksum between the lz4 standard and magic 0.
 
-In messages of magic 0, Kafka's checksum wrongly covers the four magic bytes of the frame too
-(KAFKA-3160). Kafka does not verify the checksum when it reads such messages. In messages of magic 1
-and in record batches the checksum is right. Source: the lz4 frame format 1.6, "Frame Descriptor";
-the xxHash specification, XXH32.
+In messages of magic 0, Kafka's header checksum wrongly covers the four magic bytes of the frame too
+(KAFKA-3160). Kafka does not verify the checksum when Kafka reads such messages. In messages of
+magic 1 and in record batches the checksum is right. Source: the lz4 frame format 1.6, "Frame
+Descriptor"; the xxHash specification, XXH32.
 """
 
 from __future__ import annotations

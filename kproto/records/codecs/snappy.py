@@ -15,9 +15,10 @@ __all__ = ["compress", "decompress", "decompress_into"]
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _VERSION_BYTES: Final = 4
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
-#: Most decompressed bytes per byte: a copy element has three bytes and yields at most 64.
+#: The most bytes that a compressed byte yields: a copy element of three bytes yields at most 64.
 _MOST_PER_BYTE: Final = 22
-#: Up to this decompressed size it is faster to let cramjam allocate the result and to copy it.
+#: If the decompressed size is at most this, cramjam allocates the result: copying it is then
+#: faster.
 _COPIED_BYTES: Final = 1_048_576
 #: The size of the length before each block.
 _LENGTH_BYTES: Final = 4
@@ -79,8 +80,9 @@ def _check_header(data: bytes, pos: int) -> None:
 def _is_ignored(data: bytes, pos: int) -> bool:
     """Returns True if snappy-java ignores all bytes from `pos` on.
 
-    It ignores up to three bytes at the end of the data. If a complete header follows the blocks, it
-    ignores all bytes from this header on. It checks only the first four bytes of such a header.
+    snappy-java ignores up to three bytes at the end of the data. If a complete header follows the
+    blocks, snappy-java ignores all bytes from this header on. Of such a header, snappy-java checks
+    only the first four bytes.
     """
     bytes_left = len(data) - pos
     is_header = data.startswith(_XERIAL_MAGIC[:4], pos) and bytes_left >= len(_XERIAL_HEADER)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compress", "decompress", "decompress_into"]
 
-#: Size of the first output buffer if the frame does not declare its size. A buffer this small is
-#: allocated without a system call.
+#: The size of the first output buffer if the frame does not declare its decompressed size. So small
+#: a buffer is allocated without a system call.
 _FIRST_OUTPUT_BYTES: Final = 65536
 
 #: zstandard's error text if the output buffer is too small for valid data.

@@ -246,9 +246,9 @@ def down_convert(
 
     Converts like Kafka up to 3.9:
     - headers are lost, and the codec stays the same;
-    - a control batch, and a batch without remaining records, become b"";
-    - a batch of the same or an earlier magic is returned unchanged;
-    - records before `from_offset` are left out, unless the batch is compressed.
+    - a batch of `magic` or an earlier magic is returned unchanged;
+    - records before `from_offset` are left out, unless the batch is compressed;
+    - a control batch becomes b"", and so does a batch of which no record is left.
 
     Raises EncodeError for zstd and for an argument that is not a batch, and ConfigurationError for
     a magic other than 0 and 1. Raises the errors of `RecordBatch.records` too.

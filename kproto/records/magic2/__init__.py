@@ -1,4 +1,4 @@
-"""Reads, checks, builds and re-stamps record batches (magic 2). KIP-98.
+"""Reads, checks and builds record batches (magic 2), and changes their offsets. KIP-98.
 
 Imports the codecs and `Record`, and nothing of message sets (`legacy`).
 """

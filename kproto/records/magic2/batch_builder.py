@@ -1,8 +1,8 @@
 """Builds record batches (magic 2) from keys, values and headers.
 
 `BatchBuilder` adds records one by one or several at once; `encode_batch` builds a whole batch.
-For speed, `record_encoding` does not check the records. If it raises an error of Python,
-`new_record.check_new_record` finds the field at fault.
+For speed, `record_encoding` does not check the records. If that module raises one of
+`new_record.ENCODE_FAILURES`, `new_record.check_new_record` finds the field at fault.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ __all__ = ["GrowingBatch"]
 #: and the number of headers (1).
 _MOST_RUN_OVERHEAD: Final = 32
 
-#: `append_run` takes the offset deltas from the table of varints.
+#: `append_run` fills a batch up to this number of records: it takes offset deltas from `VARINTS`.
 _MOST_RUN_COUNT: Final = len(VARINTS)
 
-#: The encoded offset deltas. If a batch has more records, the list grows to up to `_MAX_DELTAS`.
+#: The encoded offset deltas. The list grows with the largest batch, to at most `_MAX_DELTAS` items.
 _DELTAS: Final = list(VARINTS)
 _MAX_DELTAS: Final = 65_536
 
@@ -167,11 +167,11 @@ class GrowingBatch:
     def append_run(
         self, keys: Sequence[bytes], values: Sequence[bytes], timestamp: int, limit: int
     ) -> tuple[int, int]:
-        """Appends records without headers, as many of them as fit for sure.
+        """Appends records without headers, as many of them as certainly fit.
 
-        Returns their number, and by how many bytes the batch grew. Record `i` has the key `keys[i]`
-        and the value `values[i]`; all have `timestamp` in ms. The first record that is left out may
-        fit: `append` it.
+        Returns the number of appended records, and by how many bytes the batch grew. Record `i` has
+        the key `keys[i]` and the value `values[i]`; all have `timestamp` in ms. The first record
+        that is left out may still fit: pass this record to `append`.
         """
         count = self.count
         number = len(values)

@@ -22,7 +22,7 @@ __all__ = ["count_same_time", "count_uniform"]
 #: By the size of a varint in bytes: the first offset delta whose varint has this size.
 _FIRST_OF_SIZE: Final = {1: 0, 2: 1 << 6, 3: 1 << 13}
 
-#: Maps a byte with the continuation bit to an ASCII byte, and others to non-ASCII bytes.
+#: Maps bytes that have the continuation bit to ASCII bytes, and all other bytes to non-ASCII bytes.
 _FLIPPED: Final = bytes(octet ^ 0x80 for octet in range(256))
 
 

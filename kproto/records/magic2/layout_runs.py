@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_RUN", "is_run", "read_run", "read_values", "runs"]
 
-#: A run is tried if the record that would be the last of this many has the length of the first.
+#: The reader tries to read a run only if the first and the 16th record have the same length.
 LEAST_RUN: Final = 16
 _RECORDS_A_RUN: Final = 128
 

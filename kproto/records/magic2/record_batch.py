@@ -1,7 +1,7 @@
-"""Checks, reads and re-stamps encoded record batches (magic 2). KIP-98, KIP-534.
+"""Checks and reads encoded record batches (magic 2), and changes their offsets (`restamp`).
 
 `memory_records` finds the batches in the bytes of a fetch. `record_decoding` reads the records
-inside a batch, and `codecs` decompresses them.
+inside a batch, and `codecs` decompresses them. Source: KIP-98, KIP-534.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["BatchReader", "RecordBatch", "check_batch", "restamp"]
 
 #: If the records have at least this many bytes on average, and compression shrank them far more
-#: than usual, all are checked before their bytes are copied into `Record` objects. The check limits
-#: the memory for hostile data. Smaller records take more memory for the objects than for the bytes.
+#: than usual, all records are checked before their bytes are copied into `Record` objects. The
+#: check limits the memory for hostile data. For smaller records, the objects need more memory than
+#: the bytes.
 _LARGE_RECORD_BYTES: Final = 1024
 
 

@@ -1,7 +1,7 @@
 """Decodes the decompressed records of a batch (magic 2) to `Record` objects.
 
-A fast loop reads the records. If it finds a fault, `check_records` reads the same bytes again,
-slowly, and raises an error that names the corrupt record and field.
+A fast loop reads the records. If the loop finds a fault, `check_records` reads the same bytes
+again, slowly, and raises an error that names the corrupt record and field.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Encodes a record (magic 2): key, value, headers. KIP-98.
 
-For speed it does not check types. A wrong type raises one of `new_record.ENCODE_FAILURES`; the
-caller then calls `new_record.check_new_record`, which names the field at fault.
+For speed, this module does not check types. A wrong type raises one of
+`new_record.ENCODE_FAILURES`; the caller then calls `new_record.check_new_record`, which names the
+field at fault.
 """
 
 from __future__ import annotations
@@ -118,9 +119,10 @@ def encode_exact(
     value: bytes | None,
     headers: Sequence[Header],
 ) -> bytes:
-    """Encodes a record as `encode_record` does; compiled, it raises TypeError for other types.
+    """Encodes a record as `encode_record` does, for arguments of exactly the declared types.
 
-    In compiled code, `%` copies each part once, in less time than `join` takes.
+    In compiled code, raises TypeError for any other type, and takes less time: `%` copies each part
+    once.
     """
     key_part: bytes = b"" if key is None else key
     key_length = NULL if key is None else _length(len(key_part))

@@ -82,9 +82,9 @@ _MAX_DELTA_BYTES: Final = 5
 _MAX_DELTAS: Final = 8192
 _MAX_TABLE: Final = 65536
 _ONE_BYTE: Final = 64
-#: The reader uses layouts in batches of at least this many records. It stops using them if about
-#: one record in this many had no layout, because learning a layout takes as long as reading several
-#: records.
+#: The reader uses layouts in batches of at least this many records. The reader stops using them if
+#: about one record in this many had no layout, because learning a layout takes as long as reading
+#: several records.
 _RECORDS_A_TRY: Final = 32
 
 _IS_COMPILED: Final = not str(__file__).endswith((".py", ".pyc"))

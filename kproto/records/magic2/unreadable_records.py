@@ -35,8 +35,8 @@ __all__ = [
 
 _MAGIC_OF_BATCHES: Final = 2
 
-#: At most this many offsets of an unreadable batch are compared with the wanted ones; no broker
-#: accepts a batch with more records.
+#: The maximum number of offsets of an error that are passed to `is_wanted`; no broker accepts a
+#: batch with more records.
 _MOST_OFFSETS: Final = 0x200_0000
 
 
@@ -130,8 +130,9 @@ def split_batch(
     two cases, the error has the offset after the previous offset.
 
     The bounds of the records follow from the lengths of the records, or, if these do not add up to
-    the size of the batch, from the lengths of the fields. If neither add up to that size, the
-    bounds are unknown: one error then stands for the first unreadable record and all later records.
+    the size of the batch, from the lengths of the fields. If the lengths of the fields do not add
+    up to this size either, the bounds are unknown: one error then stands for the first unreadable
+    record and all later records.
 
     One error stands for the whole batch in three cases: the batch cannot be decompressed, its
     header has a record count larger than its number of offsets, or it is a message set (magic 0 or
@@ -144,10 +145,10 @@ def split_batch(
 def content_ends(data: bytes, count: int, deltas: list[int] | None = None) -> list[int] | None:
     """Returns the end of each of `count` records, computed from the lengths of its fields.
 
-    `data` has the records, decompressed. The length of a record itself must not be negative. It is
-    not compared with the lengths of the fields, because a broker does not verify it in a compressed
-    batch (Java: PartialDefaultRecord). Appends the offset deltas of the records to `deltas`.
-    Returns None if the records do not fill `data`.
+    `data` has the records, decompressed. The length of a record itself must not be negative. This
+    length is not compared with the lengths of the fields, because a broker does not verify it in a
+    compressed batch (Java: PartialDefaultRecord). Appends the offset deltas of the records to
+    `deltas`. Returns None if the records do not fill `data`.
     """
     ends: list[int] = []
     pos = 0
