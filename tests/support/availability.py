@@ -53,8 +53,8 @@ def imported(name: str, part: str) -> Any:
 def skip_untested(part: str, reason: object, install: str = "") -> NoReturn:
     """Skips the test with a reason that the summary repeats.
 
-    `part` names the feature that stays untested. `install` names the software to install; it is
-    empty if the reason names the software.
+    `part` names the feature that stays untested. `install` names the software to install, and
+    is empty if the reason already names the software.
     """
     pytest.skip(_message(part, reason, install))
 

@@ -7,10 +7,10 @@ from hypothesis import settings
 __all__ = ["EVERYDAY_EXAMPLES", "examples"]
 
 EVERYDAY_EXAMPLES = 25
-"""Examples of a property test in CI's `make test`: a profile that draws fewer is a quick one."""
+"""Examples of a property test in CI's `make test`; a profile with fewer examples is quick."""
 
 FEWEST = 5
-"""No scaled number is smaller, unless the test asks for fewer."""
+"""The least scaled number, except for a test that asks for even fewer examples."""
 
 
 def examples(number: int) -> int:

@@ -19,7 +19,7 @@ __all__ = ["LOOPS", "open_sockets", "pending_timers", "replaceable_loops", "run_
 #: The values of `--loop`.
 LOOPS: Final = ("default", "eager", "uvloop")
 
-#: The classes of event loops whose method `time` a test may replace.
+#: The classes of event loops whose method `time` a test can replace.
 _replaceable: Final[list[type]] = [asyncio.BaseEventLoop]
 
 

@@ -40,7 +40,7 @@ class Operation(IntEnum):
 
 @pytest.fixture(scope="session", params=VERSIONS)
 def secured(request: pytest.FixtureRequest) -> Iterator[SecuredKafka]:
-    """Yields a node with a listener of each kind; its users have no rights at first."""
+    """Yields a broker with a listener of each kind; at first, the broker's users have no rights."""
     try:
         kafka = SecuredKafka(request.param)
         with kafka:

@@ -18,7 +18,7 @@ __all__ = ["SteadyUvloop"]
 #: The longest timer of uvloop in seconds; a longer time is split, and so counts in full.
 _TICK_S: Final = 0.01
 
-#: A timer may call back so many seconds early, because uvloop rounds to ms.
+#: A timer can call back up to this many seconds early, because uvloop rounds to ms.
 _ROUNDED_S: Final = 0.001
 
 

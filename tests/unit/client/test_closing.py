@@ -241,7 +241,7 @@ async def test_cancelled_close_delivers_what_it_can() -> None:
 
 
 async def test_cancelled_client_closes_producers_after_consumers_that_exceed_the_limit() -> None:
-    """A rebalance callback enqueues a record, and then takes the whole time limit."""
+    """A rebalance callback enqueues a record, and then does not return within the time limit."""
     settings = kproto.ClientSettings(error_flush_ms=30, cancelled_close_ms=20)
     async with Broker() as broker:
         broker.create_topic("t")

@@ -1,4 +1,4 @@
-"""Cancels blocks of producers and consumers once and repeatedly; the results must be equal.
+"""Cancels `async with` blocks of producers and consumers once, or repeatedly, to equal effect.
 
 A cancel scope of anyio cancels its tasks again in each iteration of the event loop until they end.
 FastAPI and Starlette end their tasks in this way.
@@ -203,7 +203,7 @@ async def test_cancelled_run_sends_dead_letters(kind: str) -> None:
 
 @every_kind
 async def test_callback_that_does_not_return_is_cancelled(kind: str) -> None:
-    """The callback may take `error_flush_ms` + `cancelled_close_ms`; then the member leaves."""
+    """The callback has `error_flush_ms` + `cancelled_close_ms` to end; then the member leaves."""
     ready = asyncio.Event()
     cancelled: list[list[TopicPartition]] = []
     settings = replace(SETTINGS, error_flush_ms=20, cancelled_close_ms=30)
@@ -236,7 +236,7 @@ async def test_callback_that_does_not_return_is_cancelled(kind: str) -> None:
 async def test_cancelled_block_cancels_the_handlers_of_a_run_of_another_task(
     kind: str, ends: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The handler has the time limit of a callback; then the consumer commits and leaves."""
+    """The handler has the same time limit as a rebalance callback; then the member leaves."""
     ready, may_end = asyncio.Event(), asyncio.Event()
     settings = replace(SETTINGS, error_flush_ms=200, cancelled_close_ms=30)
     async with orders(9, settings=settings) as it:
@@ -406,7 +406,7 @@ async def until_closed(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("first", [1, 2, 5])
 async def test_cancellation_later_than_the_next_iterations_is_a_second_one(first: int) -> None:
-    """After `first` cancellations in a row, the later cancellation ends the drain at once."""
+    """Cancellations in successive loop iterations count as one; a later one ends the drain."""
     async with orders(9) as it:
         ready = asyncio.Event()
 

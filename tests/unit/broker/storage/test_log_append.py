@@ -180,8 +180,8 @@ SECOND = message_set(1, magic=0)
 PACKED = message_set(2, compression="gzip")
 
 #: The error and base offset that Kafka 3.9.2 returned for the same bytes in Produce v0, v1 and v2;
-#: the offset is -1 if it stored nothing. In the last rows the embedded broker differs, as their
-#: comments say.
+#: the offset is -1 if Kafka stored nothing. In the last rows, the embedded broker differs from
+#: Kafka, as the comments of these rows say.
 MESSAGE_SETS: dict[str, tuple[bytes | None, str, int]] = {
     "nothing": (b"", "NONE", -1),
     "a few bytes": (b"xx", "NONE", -1),

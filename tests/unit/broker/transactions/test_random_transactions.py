@@ -46,7 +46,7 @@ class Transaction:
     start_ms: int
     timeout_ms: int
     outcome: str = "open"
-    #: The partitions of topics t and s that were added to it.
+    #: The partitions of topics t and s that were added to the transaction.
     places: set[tuple[str, int]] = field(default_factory=set)
 
 
@@ -58,7 +58,7 @@ class Id:
     timeout_ms: int
     fenced: list[Producer] = field(default_factory=list)
     transaction: Transaction | None = None
-    #: The partitions of the last transaction that may not have its marker yet.
+    #: The partitions of the last transaction that may not have the transaction's marker yet.
     unmarked: set[tuple[str, int]] = field(default_factory=set)
     #: Whether the present producer has been initialized, and not lost its transaction.
     is_ready: bool = False

@@ -274,7 +274,7 @@ def test_callback_survives_cancellation_of_the_call_it_awaits(
 def test_consumer_with_cancelled_polls_gets_every_record(
     beside: str, assignor: str, iterations: int
 ) -> None:
-    """Cancels each poll after a few iterations of the event loop, as a timeout may."""
+    """Cancels each poll after a few iterations of the event loop, as a caller's timeout can."""
 
     async def poll(scene: Scene) -> None:
         await scene.enter()

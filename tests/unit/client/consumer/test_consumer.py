@@ -194,7 +194,7 @@ async def test_offset_gaps_of_compaction_are_skipped() -> None:
 
 
 async def test_records_repeated_in_a_fetch_are_returned_once() -> None:
-    """Kafka 3.9 may repeat batches at the end of a fetch that it converted to a message set."""
+    """When Kafka 3.9 converts a fetch to a message set, it can repeat batches at the end."""
     values: list[NewRecord] = [(b"k", b"%d" % number, (), 0) for number in range(6)]
     again = encode_message_set(values[:3], compression="gzip") + b"".join(
         encode_message_set([values[number]], base_offset=number) for number in (3, 4, 5)

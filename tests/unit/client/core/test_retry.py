@@ -102,7 +102,7 @@ def test_attempts_end_at_the_deadline_set_by_the_first_failure() -> None:
 
 
 def test_backoff_after_the_deadline_is_not_shortened() -> None:
-    """A caller with a later deadline of its own may still retry at `not_before`."""
+    """A caller whose own deadline is later can still retry at `not_before`."""
     attempts = Attempts(SETTINGS, 1_000, started_at=0.0)
     assert not attempts.failed(LOST, 5.0)
     assert attempts.not_before >= 5.08

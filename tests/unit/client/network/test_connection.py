@@ -478,7 +478,7 @@ async def test_cancelled_open_leaves_no_connection() -> None:
 async def test_cancelled_open_ends_if_the_loop_reports_no_disconnection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """uvloop closes the socket of a cancelled `create_connection` without `connection_lost`."""
+    """uvloop closes the socket of a cancelled connect without a call of `connection_lost`."""
     attached = asyncio.Event()
 
     async def attach_as_uvloop(

@@ -282,7 +282,7 @@ async def test_requests_that_waited_for_the_write_buffer_keep_their_order() -> N
 async def test_error_in_reading_a_response_fails_all_requests_in_flight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A MemoryError in the read makes the event loop close the connection."""
+    """A MemoryError while the client reads a response makes the event loop close the connection."""
     faults: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
     async with ScriptedBroker() as broker, connected(broker) as connection:

@@ -206,7 +206,7 @@ class WrongTypes(Hooks):
 
 
 class Cancelled(Hooks):
-    """A hook that raises CancelledError, as the result of a cancelled future does."""
+    """A hook that raises CancelledError, as `result()` of a cancelled future does."""
 
     def on_request(self, event: object) -> None:
         raise asyncio.CancelledError

@@ -409,7 +409,7 @@ async def test_run_counts_each_handled_record_at_once(order: Any) -> None:
 
 
 async def test_runs_count_processed_and_in_flight_records() -> None:
-    """The counts are sums over the current run and all former runs."""
+    """The metrics of a group add up the counts of its current run and all its former runs."""
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         await client.create_topics("t", kproto.NewTopic("dead", 1))
         async with client.producer() as producer:

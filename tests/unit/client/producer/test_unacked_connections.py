@@ -28,7 +28,7 @@ def test_lost_connections_are_taken_once() -> None:
 
 
 def test_a_newer_connection_does_not_hide_a_lost_one() -> None:
-    """A waiting request may be sent on the newer connection before the call of `take_lost`."""
+    """A waiting request can be sent on the newer connection before `take_lost` is called."""
     connections = UnackedConnections()
     lost, newer = Connection(), Connection()
     connections.on_sent(1, lost)

@@ -277,7 +277,7 @@ def test_member_is_eager_unless_all_assignors_are_cooperative() -> None:
 
 
 def test_user_data_of_an_assignor_holds_its_own_last_assignment() -> None:
-    """A generation in which another assignor was selected is ignored, as in Java's assignors."""
+    """As in Java, an assignor ignores generations in which the group used another assignor."""
     walk = Walk(assignors=("sticky", "cooperative-sticky", "range"))
     walk.revoke()
     data = {each.name: read_subscription(each.metadata) for each in walk.join().protocols}

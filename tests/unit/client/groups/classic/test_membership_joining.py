@@ -139,7 +139,7 @@ def test_backoff_grows_until_a_join_succeeds() -> None:
 
 @pytest.mark.parametrize("lost", [RequestTimeoutError("late"), BrokerConnectionError("gone")])
 def test_lost_response_leaves_no_abandoned_member(lost: Exception) -> None:
-    """KIP-394 assigns the id before the join, so the second JoinGroup is from the same member."""
+    """The member gets its id before it joins (KIP-394), so a repeated JoinGroup has the same id."""
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()

@@ -61,7 +61,7 @@ def test_static_member_leaves_only_on_request() -> None:
 
 
 def test_close_waits_for_the_member_id() -> None:
-    """An assigned member id that the client never removes delays the next rebalance."""
+    """A member id that is assigned but not removed from the group delays the next rebalance."""
     walk = Walk().to(JOINING)
     walk.begin_leave(ends=True)
     assert walk.phase is JOINING

@@ -73,7 +73,7 @@ def test_brokers_heartbeat_interval_is_capped_at_a_third_of_the_session() -> Non
 
 
 def test_short_max_poll_interval_shortens_the_heartbeat_interval() -> None:
-    """The broker may count max_poll_interval_ms from a heartbeat whose response was lost."""
+    """The broker can count max_poll_interval_ms from a heartbeat whose response was lost."""
     walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
     for _ in range(5):
         walk.on_heartbeat_response(5, interval_ms=5_000)

@@ -117,7 +117,7 @@ def test_group_of_the_other_protocol_is_an_error_with_group_protocol_consumer(
     assert "why" in str(walk.its.error)  # the broker's message is included
 
 
-#: Error messages of Kafka 3.9.2 and 4.4. With MALFORMED, the group may be converted later.
+#: Error messages of Kafka 3.9.2 and 4.4. After MALFORMED, a later conversion may succeed.
 MALFORMED = (
     "Cannot upgrade the classic group g to consumer group because the embedded consumer protocol "
     "is malformed."

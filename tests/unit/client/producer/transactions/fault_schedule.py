@@ -126,8 +126,8 @@ _ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "FetchRequest": ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR"),
 }
 
-#: The requests of which a copy may arrive late. A version 1 broker carries out a late EndTxn in the
-#: next transaction of the producer (KIP-890), so there only Produce is copied.
+#: The requests whose copies can arrive late, by transaction version. Before version 2 (KIP-890), a
+#: late EndTxn would end the producer's next transaction, so only Produce is copied.
 _COPIED: Final = {
     0: ("ProduceRequest",),
     2: ("ProduceRequest", "EndTxnRequest", "TxnOffsetCommitRequest"),

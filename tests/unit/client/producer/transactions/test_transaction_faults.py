@@ -55,7 +55,7 @@ REQUESTS: tuple[type[Request[Any]], ...] = (
     EndTxnRequest,
 )
 
-#: The requests of version 1 alone.
+#: The requests that a client sends only before transaction version 2.
 ONLY_IN_VERSION_1 = (AddPartitionsToTxnRequest, AddOffsetsToTxnRequest)
 
 

@@ -24,8 +24,9 @@ JAVA = {
     S.FATAL_ERROR: set(S),
 }
 
-#: kproto sends InitProducerId when the next transaction begins, and not at the end of the last one;
-#: so UNINITIALIZED takes the place of INITIALIZING there, and of an abortable error before it.
+#: kproto sends InitProducerId when the next transaction begins; Java's client, at the end of the
+#: last one. So at the end of a transaction, kproto enters UNINITIALIZED, and Java's client enters
+#: INITIALIZING. After a failed InitProducerId, kproto returns to UNINITIALIZED.
 ONLY_HERE = {
     (S.INITIALIZING, S.UNINITIALIZED),
     (S.COMMITTING_TRANSACTION, S.UNINITIALIZED),
