@@ -91,12 +91,12 @@ class OpaqueReason(str):
 
     @classmethod
     def of(cls, error: UnknownVersionError | UnknownFormatError) -> Self:
-        """Returns a reason with the message of `error` and its unknown part: format or version."""
+        """Returns the reason for `error`: its message, and the unknown part (format or version)."""
         return cls(str(error), error.unknown)
 
 
 def unknown_of(reason: str) -> Unknown | None:
-    """Returns what is unknown, "format" or "version"; None if `reason` is a plain str."""
+    """Returns the unknown part, "format" or "version"; None if `reason` is a plain str."""
     return reason.unknown if isinstance(reason, OpaqueReason) else None
 
 

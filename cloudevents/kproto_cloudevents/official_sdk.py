@@ -4,8 +4,8 @@
 `cloudevents.core`, and the older `cloudevents.v1`.
 
 The SDK represents times as datetimes, and JSON as Python objects. The SDK sets a missing time to
-the present time; `to_sdk` removes that time again. A value that the SDK cannot represent is never
-dropped, but raises an error.
+the present time; `to_sdk` removes that time again. A value that the SDK cannot represent raises an
+error.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Profile(NamedTuple):
     refuse_unknown: bool = False
     #: Kafka only: read a record without `ce_` headers as structured mode if its value is a JSON
     #: object with a specversion, whatever its content type. The content type is then the
-    #: datacontenttype, unless the value names one. Version 1 of the official SDK writes such
-    #: records.
+    #: datacontenttype, unless the JSON object has the member `datacontenttype`. Version 1 of the
+    #: official SDK writes such records.
     json_events: bool = False
 
 

@@ -8,7 +8,7 @@ and no client; it does not handle keys, schemas and other fields of a message.
     CE-ContentType      "application/cloudevents+json"      the event is the payload
 
 A property's value is the attribute as JSON: a String is in quotes, and `5` is an Integer. An event
-keeps its message, so that it can be written again unchanged.
+keeps its message, so that the message can be written again unchanged.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Reads the packages from an installed wheel, a checkout, or a zip that this command wrote. The zip
 contains no compiled code, because Python cannot import compiled code from a zip: every node must
-already have the packages of the extra `kproto[spark]`. The same files give the same bytes.
+already have the packages of the extra `kproto[spark]`. Zips of the same files have the same bytes.
 """
 
 from __future__ import annotations

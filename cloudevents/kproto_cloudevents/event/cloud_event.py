@@ -1,8 +1,8 @@
 """The immutable event: its attributes in order, and its data.
 
 An event preserves the attributes as they were read: a str from a header, a typed value from JSON.
-It never creates an id or a time. It keeps the document or message that it was read from, so that
-the binding can write the same bytes again. This module imports no binding and no event format.
+An event never creates an id or a time. An event that was read keeps its document or message, so
+that the binding can write the same bytes again. This module imports no binding and no event format.
 
 Clients call `to_kafka_record` on the objects that they send. Only the Kafka binding can implement
 this method, and the binding imports this module. So the package's `__init__` assigns `_to_kafka`.

@@ -2,10 +2,10 @@
 
 The documents of a topic mostly differ only in the values of their members: names, order and
 whitespace repeat. A shape is a regular expression for this repeating text, up to the value of
-`data`, which comes last and which the JSON decoder reads. A shape is learned from a document that
-was read as an event. If a document matches no shape or is invalid, `json_format` reads it with the
-JSON decoder and reports the fault. Because producers choose the shapes, their number and length are
-bounded.
+`data`. The member `data` comes last, and the JSON decoder reads its value. A shape is learned from
+a document that was read as an event. If a document matches no shape or is invalid, `json_format`
+reads it with the JSON decoder and reports the fault. Because producers choose the shapes, their
+number and length are bounded.
 
 Matching takes time proportional to the text: a shape consists of literal text and of values up to
 the next quote, which never backtrack (`*+`).

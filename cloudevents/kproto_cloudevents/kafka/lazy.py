@@ -1,4 +1,4 @@
-"""Lazy reading: an event in binary mode reads an attribute at each access to it.
+"""Lazy reading: an access to an attribute of an event in binary mode reads that attribute only.
 
 This saves time if a consumer reads the type of every event and processes few of them. An attribute
 that is not accessed is not checked; `event()` reads and checks the whole event. Rules and errors
@@ -210,7 +210,7 @@ def lazy_from_kafka(
     *,
     profile: Profile = DEFAULT,
 ) -> LazyEvent | CloudEvent | OpaqueEvent | NotAnEvent:
-    """Reads a record; an event in binary mode becomes a `LazyEvent`, whose attributes are unread.
+    """Reads a record; an event in binary mode becomes a `LazyEvent` with unread attributes.
 
     Reads a record of structured mode as a whole. Results and errors are those of `from_kafka`,
     except for two errors of a `LazyEvent`: an invalid attribute raises only when the attribute is

@@ -2,7 +2,7 @@
 
 Decides whether a record is an event, an opaque event or no event. `content_mode` finds the mode,
 `headers` reads the attributes, and `formats` reads documents. An event keeps its record (`origin`),
-so that it can be written again byte for byte.
+so that the record can be written again byte for byte.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from .record import ForwardOnly, Header, KafkaRecord, shape_fault
 
 __all__ = ["KeyMapper", "partition_key", "to_kafka", "to_kafka_record"]
 
-#: Returns the key of the record for an event. None keeps the key of the record that the event was
-#: read from.
+#: Returns the key of the record to write for an event. If the function returns None, the new record
+#: gets the key of the record that the event was read from.
 KeyMapper = Callable[[CloudEvent], bytes | None]
 
 _KEY: Final = ("Kafka binding 3.1",)
@@ -39,10 +39,10 @@ _OLD_KAFKA: Final = ("Kafka binding 1.3",)
 
 
 class _KeyOfRecord(enum.Enum):
-    """Has the default of the argument `key` of `to_kafka`.
+    """The type of the default value of the argument `key` of `to_kafka`.
 
-    The default stands for the key of the record from which the event was read; null if there is no
-    such record.
+    The default stands for the key of the record from which the event was read, or for a null key if
+    there is no such record.
     """
 
     KEY = "of the record"
@@ -228,7 +228,7 @@ def _check_without_headers(
 ) -> None:
     """Checks that the record can be written without headers and without loss of information.
 
-    Raises CloudEventError if the record cannot be written so, and for an unknown message format.
+    Raises CloudEventError if the check fails, and for an unknown message format.
     """
     if message_format not in (0, 1):
         raise CloudEventError(

@@ -228,7 +228,7 @@ def _escape(match: re.Match[str]) -> str:
     return _ASCII_ENCODER.encode(character)[1:-1]
 
 
-#: The objects that `_encode` is writing, by id; it detects circular references with them.
+#: The objects that `_encode` is writing, by id; with them, `_encode` detects circular references.
 _being_written: Final[dict[int, Any]] = {}
 
 

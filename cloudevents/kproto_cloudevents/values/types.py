@@ -417,8 +417,8 @@ _TIMESTAMP = re.compile(
     "[Tt](?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9]|60)"
     rf"(?:\.(?P<fraction>[0-9]+))?{_OFFSET}"
 )
-#: Matches times that are valid without a calendar: days up to 28, no leap second. Without groups it
-#: is twice as fast; it never backtracks.
+#: Matches times that are valid without a calendar: days up to 28, no leap second. The pattern has
+#: no groups, which makes it twice as fast, and it never backtracks.
 _PLAIN_TIMESTAMP = re.compile(
     "[0-9][0-9][0-9][0-9]-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
     "[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EVENT_SCHEMA", "events_as_arrow"]
 
-#: The attributes, the data, then the record. If a record is not an event, `error` is the reason,
-#: `value` and `headers` are those of the record, and the attributes and `data` are null. `time` is
-#: in microseconds; if `all_headers` is set, `headers` has the original text of the time of an event
-#: in binary mode.
+#: The columns: the attributes of the event, its data, and the fields of its record. If a record is
+#: not an event, `error` is the reason, `value` and `headers` are those of the record, and the
+#: attributes and `data` are null. `time` is in microseconds; if `all_headers` is set, `headers` has
+#: the original text of the time of an event in binary mode.
 EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
     [
         ("specversion", pa.string()),

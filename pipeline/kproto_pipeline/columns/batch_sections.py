@@ -1,8 +1,8 @@
 """Finds, checks and decompresses the records sections of the batches in a fetch response.
 
-Skips control batches and batches outside of the requested offsets, and groups batches so that their
-records are in one buffer and are decoded together. `kproto.records` reads batch headers, CRC,
-codecs and message sets; `chunks` decodes the records of a group.
+Skips control batches and batches outside of the requested offsets. Groups the other batches: the
+records of a group are in one buffer, and are decoded together. `kproto.records` reads batch
+headers, CRC, codecs and message sets; `chunks` decodes the records of a group.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ MAX_CHUNK_BYTES: Final = 8 << 20
 class BatchSection:
     """The records of one batch, uncompressed, in `data[start:end]`.
 
-    If `data` is a bytearray, it belongs to an arena, which reuses it for later batches.
+    If `data` is a bytearray, it is memory of an arena, and the arena reuses the memory for later
+    batches.
     """
 
     batch: RecordBatch
@@ -71,9 +72,9 @@ class BatchSection:
         return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
 
     def relocated(self, start: int) -> BatchSection:
-        """Returns a section for the same records at another place.
+        """Returns a section for the same records after they are copied to another buffer.
 
-        The records are at `start` of a buffer that is built later.
+        The caller copies the records to position `start` of that buffer later.
         """
         return BatchSection(self.batch, b"", start, start + self.size)
 

@@ -94,8 +94,8 @@ def _keep_freed_memory() -> None:
 
     By default, glibc returns blocks of some hundred kilobytes to the system, unless a larger block
     was freed before (mallopt(3), M_MMAP_THRESHOLD). New pages for the arrays of each chunk would
-    take a sixth of the decoding time. This function therefore frees one large block. It never
-    writes the block, so the call takes microseconds. Without glibc, it has no effect.
+    take a sixth of the decoding time. This function therefore frees one large block. The block
+    is never written, so the call takes microseconds. Without glibc, this function has no effect.
     """
     bytearray(_LARGEST_KEPT_BYTES)
 

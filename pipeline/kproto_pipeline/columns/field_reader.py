@@ -5,8 +5,9 @@ Reads the varints and the length-prefixed bytes of records whose start positions
 few records, read one record after the other.
 
 Reads never leave the buffer, and a negative length means null, so positions only grow. After the
-last field, the caller compares the positions with the ends of the records. If they are equal, each
-field was inside its record. This one comparison replaces all bounds checks.
+last field, the caller compares the positions with the ends of the records. If each position equals
+the end of its record, each field was inside its record. This one comparison replaces all bounds
+checks.
 
 The layout is Kafka's record format, magic 2 (KIP-98).
 """
@@ -174,7 +175,7 @@ def _varints_by_byte(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64
 def record_ends(
     buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
 ) -> Int64s:
-    """Returns the end of each record from the records' lengths alone.
+    """Computes the end of each record from the lengths of the records alone.
 
     A run is the records of one batch. Run r has `counts[r]` records, which must fill
     `buffer[starts[r]:ends[r]]`. A negative length is not checked: it gives a wrong end, which the
@@ -236,7 +237,7 @@ def _record_ends_in_lockstep(
 ) -> Int64s:
     """Computes `record_ends`: step i finds the end of record i in each run of records.
 
-    Runs are sorted by falling record count, so that the unfinished ones are always the first. When
+    Runs are sorted by falling record count, so that the unfinished runs are always the first. When
     few runs are left, for example because one batch has very many records, finds the ends of their
     records one by one.
     """
@@ -286,8 +287,8 @@ def header_ranges(
     record, `ends` has the end of each record.
 
     Step i reads header i of every record with more than i headers. When few records are left, for
-    example because one record has very many headers, each of them is read separately to its end.
-    Raises CorruptBatchError, without a position, for a null key or a wrong length.
+    example because one record has very many headers, each of these records is read separately, to
+    its end. Raises CorruptBatchError, without a position, for a null key or a wrong length.
     """
     total = int(counts.sum())
     headers = _Headers(total)

@@ -35,8 +35,9 @@ def with_status(
     and all later ones are duplicates. So the status does not depend on the order of reading.
 
     `before` has the `source`, `id` and `timestamp` of the valid events that were written earlier.
-    Even the first record of an event is a duplicate if `before` has the event, and the two record
-    timestamps differ by at most `window_s` seconds or one timestamp is unknown.
+    If `before` has the event, the two record timestamps are compared. If they differ by at most
+    `window_s` seconds, or if one of them is unknown, even the first record of the event is a
+    duplicate.
     """
     position = sf.struct("topic", "partition", "offset")
     # Invalid records may lack source and id; their position spreads them over the tasks.
@@ -51,10 +52,10 @@ def with_status(
 
 
 def _with_written_before(events: DataFrame, before: DataFrame, window_s: float) -> DataFrame:
-    """Adds a column that is true if the event was written before; adds no row.
+    """Adds a column that is true if the event was written before; the rows stay the same.
 
-    An event was written before if `before` has it, and the two timestamps differ by at most
-    `window_s` seconds or one timestamp is unknown.
+    An event was written before if `before` has the event with a similar timestamp. Two timestamps
+    are similar if they differ by at most `window_s` seconds, or if one of them is unknown.
     """
     # Collects an array of timestamps per source and id, so that an event joins at most one row.
     # Unknown timestamps are 0, because collect_list drops nulls.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STEPS", "IncrementWriter", "pin_offset_ranges", "reconciled_counts"]
 
-#: The steps of an increment; `on_step` is called after each of them that occurs.
+#: The steps of an increment; some increments skip some steps. `on_step` is called after each step.
 STEPS: Final = (
     "planned",
     "written aside",

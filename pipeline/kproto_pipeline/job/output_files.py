@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OutputFiles"]
 
-#: The URI schemes of file systems that rename a folder atomically. Any other is treated as an
-#: object store, which copies each object.
+#: The URI schemes of file systems that rename a folder atomically. Any other scheme is
+#: treated as that of an object store, which copies each object.
 ATOMIC: Final = frozenset({"file", "hdfs", "viewfs", "abfs", "abfss"})
 
 

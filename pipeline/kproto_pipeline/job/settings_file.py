@@ -1,7 +1,7 @@
 """Parses a job's file, `pipeline.toml`, into `JobSettings`.
 
-An error names the file and the key, but never contains the value of a secret. For an unknown key it
-also lists the known keys with similar names; if there are none, all known keys.
+An error names the file and the key, but never contains the value of a secret. The error for an
+unknown key also lists the known keys with similar names; if there are none, all known keys.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _sections(
 def _flattened(given: Mapping[str, Any], section: str, file: str, before: str = "") -> Any:
     """Yields the name and the text of each option.
 
-    TOML parses a dotted name as nested tables; this function joins them to the name again. Replaces
+    TOML parses a dotted name as nested tables; this function restores the dotted name. Replaces
     `{env = "NAME"}` by the value of the environment variable, so that no file needs to contain a
     secret.
     """

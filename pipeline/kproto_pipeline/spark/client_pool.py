@@ -193,20 +193,20 @@ def start_on_loop(coroutine: Coroutine[Any, Any, T]) -> LoopTask[T]:
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine on the loop of this process's clients, and returns its result.
+    """Runs a coroutine on the loop of this process's clients, and returns the result.
 
-    Call it from any thread except the loop's. If the call is interrupted, the coroutine is
-    cancelled and has ended before the interrupt is raised.
+    Call this function from any thread except the loop's. If the call is interrupted, the coroutine
+    is cancelled and has ended before the interrupt is raised.
     """
     return start_on_loop(coroutine).result()
 
 
 @asynccontextmanager
 async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator[Client]:
-    """Yields a client with these options; users of equal options share it.
+    """Yields a client with these options; all callers with equal options share one client.
 
-    Use it in a coroutine on the client loop. A new client first requests metadata; with `retry`, it
-    retries for up to its `api_timeout_ms`.
+    Use the client in a coroutine on the client loop. A new client first requests metadata; with
+    `retry`, the client retries for up to its `api_timeout_ms`.
 
     Raises:
         KprotoError: no broker is reachable.
@@ -237,9 +237,9 @@ def with_client(
     *,
     retry: bool = False,
 ) -> T:
-    """Runs `function` with a shared client of these options, and returns its result.
+    """Runs `function` with a shared client of these options, and returns the result.
 
-    Call it from any thread except the client loop's.
+    Call `with_client` from any thread except the client loop's.
 
     Raises:
         KprotoError: no broker is reachable; or any error of `function`.

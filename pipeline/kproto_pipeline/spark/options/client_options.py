@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["PREFIX", "ClientOptions", "client_options"]
 
-#: Precedes a client property's name in the name of its option.
+#: The prefix of an option that sets a client property; the rest of the option's name is the
+#: property.
 PREFIX: Final = "kafka."
 
 _DEFAULTS: Final = {"client.id": "kproto-spark"}
 
 
-#: A topic that a task does not find in metadata was planned by the driver, so it existed: the task
-#: waits as long for it as for a topic that the client itself has used.
+#: How long a task waits, in ms, for a topic that the metadata lacks. The driver has planned to read
+#: the topic, so the topic existed. The task waits as long as for a topic that the client has used.
 _UNKNOWN_TOPIC_WAIT_MS: Final = ClientSettings().metadata_wait_ms
 
 

@@ -56,7 +56,7 @@ _CATEGORIES: Final = (
 )
 
 #: Properties that `\\p{…}`, `\\p{Is…}` and `\\p{gc=…}` name: categories, POSIX classes, and the
-#: methods of `java.lang.Character`. Upper and lower case differ.
+#: methods of `java.lang.Character`. The names are case-sensitive.
 _PROPERTIES: Final[dict[str, Characters]] = {
     **{name: _of_category(name) for name in _CATEGORIES.split()},
     "LC": _LETTERS,

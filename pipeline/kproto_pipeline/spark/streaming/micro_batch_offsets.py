@@ -124,12 +124,15 @@ def truncation_losses(
 def available_now_ends(
     until: Offsets, latest: Offsets, starts: Offsets, recreated: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Returns the present ends of an AvailableNow run that started with the ends `until`.
+    """Returns the end offsets of an AvailableNow run, adjusted to the present logs.
+
+    `until` has the ends of the run so far; at first, these are the latest offsets at its start.
+    `latest` has the present latest offsets, `starts` the offsets that the stream has reached.
 
     A partition in `until` ends at its offset in `until`, or at its latest offset if the log is
-    shorter now, but not before the stream's offset in `starts`. There is one exception: if the log
-    ended before the stream's offset when the run started, and now also ends before that offset, the
-    partition ends before the stream's offset, so that the micro-batch reports the loss.
+    shorter now. The end is never before the stream's offset in `starts`, with one exception: if the
+    log ended before the stream's offset when the run started, and still ends before that offset,
+    the partition also ends before that offset, so that the micro-batch reports the loss.
 
     A partition of a recreated topic ends at its latest offset. A partition that appeared after the
     run started ends at its offset in `starts`; if `starts` lacks the partition, it is left out. A

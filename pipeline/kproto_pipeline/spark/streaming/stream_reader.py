@@ -194,7 +194,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         return default_read_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """Returns the latest offsets, as of the last listing; Spark computes the lag from them.
+        """Returns the latest offsets of the last listing, from which Spark computes the lag.
 
         Returns None before the first listing.
         """
