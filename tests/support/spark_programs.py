@@ -64,7 +64,7 @@ def spark_programs(
     """Yields a Spark session of the interpreter `python`, with settings `QUIET` and `config`.
 
     The process ends with the block. The process writes its standard error to `errors`, by default
-    to the standard error of this process.
+    to the standard error of the test's process.
     """
     command = [str(python), "-m", "tests.spark.programs", json.dumps({**QUIET, **config})]
     with subprocess.Popen(

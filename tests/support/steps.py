@@ -1,4 +1,4 @@
-"""Counts the steps of Python code, to show that its time does not depend on a number of objects."""
+"""Counts the steps of Python code, to show that it does not grow with a number of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a transaction at a real broker request by request, which kproto's producer cannot do."""
+"""Sends the requests of a transaction to a real broker one by one, at the test's call."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Transaction:
         await self._ask(request, 3, lambda it: it.topics[0].partitions[0].error_code)
 
     async def end(self, *, committed: bool) -> None:
-        """Sends EndTxn; the coordinator writes the markers after its response."""
+        """Sends EndTxn; the coordinator writes the markers after it has responded."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,

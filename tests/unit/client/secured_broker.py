@@ -1,7 +1,7 @@
-"""Provides a scripted broker with TLS and SASL; it uses the server exchanges of kproto.protocol.
+"""Provides a scripted broker with TLS and SASL, by the server exchanges of kproto.protocol.
 
-Like Kafka, the broker answers only ApiVersions before authentication. It answers a failed
-authentication with error 58 and then closes the connection. `lifetime_ms` limits sessions
+Like Kafka, the broker answers only ApiVersions before authentication. The broker answers
+a failed authentication with error 58 and then closes the connection. `lifetime_ms` limits sessions
 (KIP-368).
 """
 

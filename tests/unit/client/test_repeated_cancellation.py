@@ -1,4 +1,4 @@
-"""Cancels `async with` blocks of producers and consumers once, or repeatedly, to equal effect.
+"""Tests that repeated cancellations of an `async with` block have the effect of one.
 
 A cancel scope of anyio cancels its tasks again in each iteration of the event loop until they end.
 FastAPI and Starlette end their tasks in this way.

@@ -135,7 +135,7 @@ class Schedule:
     # Requests
 
     def initialize(self, its: Id) -> None:
-        """Sends InitProducerId for the present producer, which aborts an open transaction."""
+        """Sends InitProducerId for the present producer; this aborts an open transaction."""
         if its.transaction is not None:
             error = its.producer.init(timeout_ms=its.timeout_ms)
             assert error == "CONCURRENT_TRANSACTIONS", error
@@ -146,7 +146,7 @@ class Schedule:
         its.is_ready = not waits
 
     def replace(self, its: Id) -> None:
-        """Starts a new producer with the same id, which fences the former producer."""
+        """Starts a new producer with the same transactional id; it fences the former producer."""
         former = its.producer
         its.producer = Producer(self.play, former.transactional_id, version=former.version)
         its.last_end = None
@@ -241,7 +241,7 @@ class Schedule:
     # Repeated requests, and requests of fenced producers
 
     def repeat_produce(self, its: Id) -> None:
-        """Sends a batch of the open transaction again, which must not append the batch twice."""
+        """Sends a batch of the open transaction again; the log must store the batch only once."""
         if its.transaction is None or its.last_written is not its.transaction:
             return
         error = its.producer.produce_again()

@@ -1,4 +1,4 @@
-"""Tests rebalance callbacks: their order, their errors, and the calls that they may make."""
+"""Tests the order and the errors of rebalance callbacks, and which calls a callback may make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that `queued_max_bytes` bounds a consumer's memory, whatever partitions it reads."""
+"""Tests that `queued_max_bytes` bounds a consumer's memory, whichever partitions have records."""
 
 from __future__ import annotations
 

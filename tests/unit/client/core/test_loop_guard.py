@@ -20,7 +20,7 @@ ANOTHER = "in which it was first used, and that "
 async def refusals(client: kproto.Client, producer: Any, consumer: Any) -> list[str]:
     """Returns the error message of each call, or "nothing" if the call raises no error.
 
-    Each call may take one second.
+    Each call has a time limit of one second.
     """
     calls: list[Coroutine[Any, Any, Any]] = [
         client.refresh(),

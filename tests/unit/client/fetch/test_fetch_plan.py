@@ -261,7 +261,8 @@ def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 def steps_of_a_plan(count: int) -> int:
     """Returns the number of steps of one plan and one fetch.
 
-    The consumer has `count` partitions; since the plan before, only one returned records.
+    The consumer has `count` partitions; only one of them has returned records since
+    the previous plan.
     """
     scene = Scene(count)
     session = FetchSession()

@@ -1,6 +1,6 @@
 """Contains the bytes that Kafka's ConsumerProtocol (kafka-clients 4.4.0, 3.9.2) wrote.
 
-`tests/reference/test_protocol_data.py` writes them again with Kafka's class.
+`tests/reference/test_protocol_data.py` writes these bytes again with Kafka's class.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class Walk:
     def on_heartbeat_response(
         self, name: str | None = None, took: float = 0.1
     ) -> ErrorAction | None:
-        """Sends a heartbeat; after `took` seconds it succeeds, or fails with the error `name`."""
+        """Sends a heartbeat that succeeds after `took` seconds, or fails with the error `name`."""
         request, sent_at = self.heartbeat(), self.now
         self.now += took
         answer = None if name is None else error(name)

@@ -45,10 +45,11 @@ def id_of(topic: str) -> Uuid:
 
 
 class ScriptedConsumerGroup(ScriptedGroup):
-    """Answers a heartbeat by its member epoch.
+    """Answers each heartbeat; the answer depends on the heartbeat's member epoch.
 
-    Epoch 0 joins the group, and -1 or -2 leaves it. An epoch up to the current `epoch` of the group
-    is accepted; a higher epoch is answered with FENCED_MEMBER_EPOCH.
+    With epoch 0 the member joins the group, and with -1 or -2 the member leaves. The coordinator
+    accepts an epoch up to `epoch`, the current epoch of the group, and answers a higher epoch with
+    FENCED_MEMBER_EPOCH.
     """
 
     def __init__(self, broker: ScriptedBroker) -> None:

@@ -227,7 +227,7 @@ async def quiet_connection(
 
 
 async def test_connection_closed_while_the_loop_was_blocked_is_not_used() -> None:
-    """The request starts before the loop has polled the socket, and must not be written to it."""
+    """The request starts before the event loop has noticed the close of the socket."""
     async with ScriptedBroker() as broker, quiet_connection(broker) as (connection, _):
         broker.answers[CreateTopicsRequest] = lambda asked: CreateTopicsResponse()
         for writer in broker.writers:

@@ -1,7 +1,7 @@
 """Tests the version of a request.
 
-The client uses only versions that have every field that the request sets. Ignorable fields may be
-missing.
+The client uses only versions that have every field that the request sets. A version may lack a
+field that is ignorable.
 """
 
 from __future__ import annotations

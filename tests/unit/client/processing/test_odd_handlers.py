@@ -168,7 +168,7 @@ async def test_error_raised_on_cancellation_makes_no_dead_letter(order: Any) -> 
 
 @ORDERS
 async def test_cancelling_all_tasks_makes_no_dead_letters(order: Any) -> None:
-    """A program that ends may cancel all tasks, including those of the handlers."""
+    """A program can cancel all its tasks when it ends, including the handlers' tasks."""
     async with orders(9) as it:
         async with it.consumer() as consumer:
             begun = asyncio.Event()

@@ -309,7 +309,7 @@ async def test_stop_during_a_revocation_commits_earlier_records() -> None:
 async def test_failed_record_is_not_committed_when_run_ends_during_a_revocation(
     order: Any, is_cancelled: bool
 ) -> None:
-    """The revocation may commit the partition after `run` has ended."""
+    """The revocation can commit offsets of the partition after `run` has ended."""
     over = asyncio.Event()
 
     async def on_revoked(partitions: object) -> None:

@@ -119,7 +119,7 @@ def test_batch_lingers_unless_it_is_full_or_flushed(make: Make) -> None:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[PartitionQueue]:
-    """Returns a list to which each partition queue is added that a plan examines."""
+    """Returns a list; each partition queue that a plan examines is added to this list."""
     found: list[PartitionQueue] = []
     next_at = PartitionQueue.next_at
 

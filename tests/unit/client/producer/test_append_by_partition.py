@@ -41,7 +41,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 def take(
     side: Side, chunk: list[Any], *, buffer_bytes: int = 1 << 20
 ) -> list[ProducerBatch] | None:
-    """Appends a chunk; returns the batches that it opened, or None if it appended nothing."""
+    """Appends a chunk; returns the new batches, or None if no record was appended."""
     opened: list[ProducerBatch] = []
     found = chunk_by_partition(chunk, side.partitioner, side.accumulator, buffer_bytes)
     if found is None:
@@ -199,7 +199,7 @@ def test_unappended_records_have_the_order_of_the_chunk(loop: asyncio.AbstractEv
 
 
 def produced(broker: Broker) -> list[tuple[int, int]]:
-    """Returns a list to which partition and record count of each sent batch are added."""
+    """Returns a list to which (partition, record count) of each produced batch is added."""
     found: list[tuple[int, int]] = []
 
     def note(received: ReceivedRequest) -> None:

@@ -142,7 +142,7 @@ def test_awaited_failures_beyond_the_limit_are_not_counted(
 def test_acknowledged_records_of_a_dropped_batch_are_not_counted(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    """A broker refused the batch for one record, and stored the others when resent (KIP-467)."""
+    """A broker refused a batch for one record, and stored the resent other records (KIP-467)."""
     failed = FailedDeliveries(0)
     batch = failed_batch(loop, b"1", b"2", b"3")
     (part,) = filter(None, [batch.split_off({1: DENIED}, loop.create_future)])

@@ -69,7 +69,7 @@ def test_unchanged_assignment_is_acknowledged_too() -> None:
 
 
 def test_partitions_are_owned_until_they_are_revoked() -> None:
-    """When a member no longer reports a partition, another member may get it."""
+    """If a member stops reporting a partition, the broker can assign it to another member."""
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(5, [T0])
     assert owned_in(walk.on_heartbeat_response(5)) is None  # unchanged, so not sent

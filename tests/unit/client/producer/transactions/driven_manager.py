@@ -1,4 +1,4 @@
-"""Drives the transaction manager without an event loop: passes events, reads its requests."""
+"""Drives the transaction manager without an event loop, by events and responses."""
 
 from __future__ import annotations
 

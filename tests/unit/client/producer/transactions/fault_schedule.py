@@ -154,7 +154,7 @@ class Attempt:
 
 @dataclass
 class Report:
-    """The transactions of a schedule, and the number of each kind of fault in it."""
+    """The transactions of a schedule, and how often each kind of fault was injected."""
 
     attempts: list[Attempt] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
@@ -269,7 +269,7 @@ class InjectedFaults:
         self._report.faults[f"leader of {topic} moved"] += 1
 
     async def disturb(self) -> None:
-        """Moves leaders, and restarts brokers, until it is cancelled."""
+        """Moves leaders, and restarts brokers, until this coroutine is cancelled."""
         chance, cluster = self._chance, self._cluster
         while True:
             await asyncio.sleep(chance.uniform(0.02, 1.0))

@@ -1,6 +1,6 @@
 """Tests that a Produce request that reaches the leader after the end of its transaction is refused.
 
-The late request timed out at the client while it waited at a frozen leader.
+The request timed out at the client while the request waited at a frozen leader.
 """
 
 from __future__ import annotations
