@@ -59,7 +59,7 @@ class CasePlan:
 
 @dataclass(slots=True)
 class Finding:
-    """The faults with the same verdict and operation.
+    """All faults of a run that have one verdict and one operation in common.
 
     `example` is a case with this fault. `right` is the judge's answer to the example, `given` is
     the implementation's answer to it. `count` is the number of faults; `message_versions` counts

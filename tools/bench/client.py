@@ -111,7 +111,7 @@ class Bench:
         self._filled: dict[tuple[bool, int], str] = {}
 
     def warm(self) -> None:
-        """Warms up the broker's JIT compiler, and writes the clients' byte code, unmeasured."""
+        """Warms up the broker's JIT compiler, and makes Python cache the clients' byte code."""
         with self._topic("warm", partitions=1) as topic:
             asyncio.run(fill_topic(self._bootstrap, topic, WARMING, headers=False))
             for client in self._clients:

@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _client_table(package: Path, count: int) -> int:
-    """Prints the rows of the client that produce and consume; returns the exit status."""
+    """Prints the rows of `tools.bench.client` in `CLIENT_ROWS`; returns the exit status."""
     os.environ[PACKAGE] = str(package)
     try:
         options = ["--records", str(count), "--clients", "kproto,confluent_kafka"]

@@ -41,7 +41,7 @@ WANTED: Final = 2.0
 
 
 class KafkaMessage(NamedTuple):
-    """A message of Kafka, and its version; `of(n)` creates a message with n smallest elements."""
+    """A message of Kafka, and its version; `of(n)` creates one with n elements of minimum size."""
 
     name: str
     of: Callable[[int], Message]

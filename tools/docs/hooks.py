@@ -1,4 +1,4 @@
-"""Hooks that mkdocs calls while it builds the site (`hooks` of mkdocs.yml).
+"""Hooks that mkdocs calls during a build of the site (`hooks` of mkdocs.yml).
 
 Replaces the marks of pages by tables, and adds the pages of the repository's root. Changes links to
 files outside of `docs/` to links to the repository. Fails if a page would load resources from

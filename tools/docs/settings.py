@@ -133,7 +133,7 @@ TABLES: Final[dict[str, Callable[[str], Iterator[Setting]]]] = {
 
 
 def _overload(group: str) -> Callable[..., Any]:
-    """Returns the overload of `Client.consumer` whose parameter `group` has this annotation."""
+    """Returns the overload of `Client.consumer` that annotates its parameter `group` as `group`."""
     (found,) = [
         each
         for each in get_overloads(Client.consumer)

@@ -31,7 +31,7 @@ SETTINGS: Final = BrokerSettings(
     offsets_topic_num_partitions=1,
 )
 
-#: Longer than the session timeout, so that the member is fenced.
+#: How many seconds a member is stalled: longer than the session timeout, so that it is fenced.
 _STALL_S: Final = SESSION_MS / 1000 * 1.5
 _STEP_S: Final = 0.05
 _ENDS_WITHIN_S: Final = 20.0

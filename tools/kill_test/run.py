@@ -76,7 +76,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Returns True if all records are acknowledged, and both readers saw all once in order.
+        """Returns True if all records are acknowledged, and each reader saw each once, in order.
 
         Each record must have the acknowledged offset, and the test must have no notes.
         """

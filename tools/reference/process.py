@@ -221,7 +221,7 @@ class KafkaJavaProgram:
     def _write(self) -> None:
         """Writes the questions in a separate thread, because a write may block.
 
-        The program reads no further question while its answers are not read.
+        While answers of the program are unread, the program reads no more questions.
         """
         try:
             with self._input:

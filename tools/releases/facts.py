@@ -1,6 +1,6 @@
 """The facts of one API in one release, as plain data.
 
-Reads them from message definitions, which clients jars have since 2.2.
+This module reads the facts from the message definitions, which clients jars have since 2.2.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def python_with(
     """Returns the interpreter of the environment in `folder`.
 
     `wanted` is a text that describes the environment, and `install` are the arguments of
-    `pip install`. Creates the environment with the Python `base` if it is missing, if its
-    interpreter was removed, or if `wanted` has changed. Safe if several processes call it at once.
+    `pip install`. Creates the environment, with the Python `base`, if the environment or its
+    interpreter is missing, or if `wanted` has changed. Safe if several processes call it at once.
     Raises InstallError.
     """
     python = folder / "bin" / "python"

@@ -46,7 +46,7 @@ class MavenError(RuntimeError):
 def fetch_jars(
     folder: Path, pom: Path, *, name: str, sign: str, otherwise: str, **filled: str
 ) -> Path:
-    """Returns the folder `jars` in `folder` with every jar of a pom; fetches it if it is missing.
+    """Returns the folder `jars` in `folder` with all jars of a pom; fetches them if missing.
 
     `pom` is a template; `filled` has the values of its `$words`. `sign` is a pattern of a file
     name: the fetch is successful if such a file exists. Error messages call the jars `name`. If

@@ -90,7 +90,7 @@ class CloudEvent:
     _data: Data
     #: The event format document that the event was read from, or None.
     _document: bytes | None
-    #: The message that the event was read from, or None; only the binding that set it uses it.
+    #: The message that the event was read from, or None. Only the binding that read it uses it.
     _message: object | None
     _version: SpecVersion
 

@@ -1,4 +1,4 @@
-"""Has a module for each client, with the functions that the bench measures.
+"""The functions that the bench measures, in one module for each client.
 
 `WORKS` in a module maps names to these functions. Functions of different clients that do the same
 have the same name. `worker` runs one function.

@@ -51,7 +51,7 @@ class Results:
     def ratio(self, row: str, peer: str) -> TimePerRecord | None:
         """Returns the medians, over all turns, of kproto's times divided by those of client `peer`.
 
-        A turn measures each client once. Returns None if both clients ran in no turn.
+        A turn measures each client once. Returns None if no turn has measured both clients.
         """
         ratios = self.ratios(row, peer)
         if not ratios:

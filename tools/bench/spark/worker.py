@@ -18,7 +18,7 @@ from tools.bench.spark import job, reads, sink, streams
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: By action: a function of the session, the task and the arguments.
+#: Maps an action to its function, which takes the session, the task and the arguments.
 ACTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "read": reads.timed_read,
     "stream": streams.timed_stream,
