@@ -56,7 +56,7 @@ def test_records_have_the_keys_and_headers_of_the_task() -> None:
 @pytest.mark.parametrize("row", rest_slow(ROWS, 0, 6), ids=lambda row: row.name)
 @pytest.mark.slow
 async def test_every_row_of_kproto_runs(row: Row) -> None:
-    """Runs kproto's task of each table row on a broker; the task checks that no record is lost."""
+    """Runs kproto's task of a table row on a broker; the task itself checks for lost records."""
     records = FEW_RECORDS if row.records is None else min(row.records, 20)
     async with Broker() as broker:
         await make_topic(broker.bootstrap, "t", row.partitions)

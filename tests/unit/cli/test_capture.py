@@ -1,4 +1,4 @@
-"""Tests `kproto capture`: it lists, sums up and opens the contents of recordings and captures."""
+"""Tests `kproto capture`: it lists, sums up and opens the messages of recordings and captures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOGIN: Step = (
 
 @pytest.fixture(params=["recording", "pcap", "pcapng"])
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Returns a file with the same conversation, in each file format."""
+    """Returns the path of a conversation's file, in each of the file formats."""
     path = tmp_path / "file"
     pairs = frames([*STEPS, LOGIN])
     if request.param == "recording":

@@ -27,7 +27,7 @@ is met, also beside MUST NOT and SHOULD NOT. To change this page, change
 
 
 class Statement(NamedTuple):
-    """One normative statement: its document's key, its clause, and the tests that check it."""
+    """One normative statement: document, clause, keyword and text, and the tests that check it."""
 
     of: str
     clause: str

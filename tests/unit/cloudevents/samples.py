@@ -1,4 +1,4 @@
-"""Provides records and events that several test modules of the bindings use."""
+"""Provides records and events for several test modules of the protocol bindings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests arbitrary records and bytes: reading returns a result, or raises CloudEventError."""
+"""Tests arbitrary records and bytes: reading returns a result, or raises only CloudEventError."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ MEMBERS = st.dictionaries(
 
 
 def outcome_of(action: Callable[[], CloudEvent]) -> CloudEvent | None:
-    """Returns the event, or None if an error is raised, which must name a clause."""
+    """Returns the event, or None if CloudEventError is raised; the error must name a clause."""
     try:
         return action()
     except CloudEventError as error:

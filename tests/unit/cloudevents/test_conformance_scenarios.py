@@ -72,7 +72,7 @@ def test_kafka_structured_content_mode(content_type: str) -> None:
 
 @pytest.mark.parametrize("content_type", JSON_TYPES)
 def test_http_headers_that_a_bridge_wrote_into_kafka(content_type: str) -> None:
-    """The bridge writes Kafka's prefix, so the headers differ from Kafka's only by case."""
+    """An HTTP bridge has written headers with Kafka's prefix `ce_`, but in another case."""
     record = binary("Ce_", ("Content-Type", content_type))
     event = event_of(record, profile=LENIENT)
     assert dict(event.attributes) == {**CONTEXT, "datacontenttype": content_type}

@@ -43,7 +43,7 @@ WITHOUT_CLAUSE = {
 
 
 def raised() -> Iterator[tuple[str, str, bool]]:
-    """Yields each call that creates an error: file, function, and whether the call has clauses."""
+    """Yields each call in the code that creates an error, as (file, function, has clauses)."""
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text())
         for function in ast.walk(tree):

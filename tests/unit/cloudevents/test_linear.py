@@ -29,7 +29,7 @@ def named(count: int, value: str = '"v"', name: str = "x") -> str:
 
 
 def twice(count: int) -> str:
-    """Returns JSON members with `count` names, of which the last occurs twice."""
+    """Returns JSON members with `count` different names; the last name occurs twice."""
     return f'{named(count)},"x{count - 1}":"v"'
 
 
@@ -76,7 +76,7 @@ SHAPES: dict[str, tuple[Callable[[Any], object], Callable[[int], Any]]] = {
 
 
 def seconds(read: Callable[[Any], object], input_of: Any) -> float:
-    """Returns the CPU time in seconds to read the input, even if it is refused."""
+    """Returns the CPU time in seconds of reading the input, whether it is accepted or refused."""
     start = time.thread_time()
     with suppress(CloudEventError):
         read(input_of)

@@ -1,4 +1,4 @@
-"""Tests the table of normative statements: each row has existing tests and is on the page."""
+"""Tests the table of normative statements: its tests exist, and the page has all its rows."""
 
 from __future__ import annotations
 

@@ -281,9 +281,10 @@ def test_the_mode_can_be_forced() -> None:
 
 
 def test_event_data_inside_an_event_is_kept() -> None:
-    """In 0.1 the property CE-ContentType has the content type of the data, and sets the mode.
+    """Tests an event whose data has the content type of a CloudEvent.
 
-    In 1.0 the content type of the data has a property of its own.
+    In 0.1 the property CE-ContentType has the content type of the data, but also decides the mode
+    of the message. In 1.0 the content type of the data has a property of its own.
     """
     today = to_pulsar(
         CloudEvent(id="1", source="/s", type="t", datacontenttype="application/cloudevents+json")
@@ -415,7 +416,7 @@ def test_events_move_between_kafka_and_pulsar() -> None:
 
 
 def written_as(version: SpecVersion, name: str, text: str) -> tuple[str, str]:
-    """Returns name and value of an attribute's Pulsar property, without the package's own code."""
+    """Returns name and value of the Pulsar property for an attribute, without the tested code."""
     prefix = "CE-" if name in version.attributes or version.extension_map else "CE-X-"
     return prefix + name[0].upper() + name[1:], json.dumps(text)
 

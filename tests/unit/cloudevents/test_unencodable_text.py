@@ -1,6 +1,7 @@
-"""Tests text that cannot be encoded, wherever an event may have it.
+"""Tests text that cannot be encoded, in each part of an event that may have text.
 
-If a use of the event needs the text as bytes, it raises CloudEventError; JSON may write an escape.
+If the package must write such text as bytes, it raises CloudEventError. The JSON format may write
+an escape instead.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ USES: dict[str, Callable[[CloudEvent], object]] = {
 
 
 def made() -> Iterator[CloudEvent]:
-    """Yields valid events of several versions, each with one of `VALUES` or of `DATA`."""
+    """Yields valid events of several versions, each with one attribute of `VALUES`, or `DATA`."""
     for event in EVENTS:
         names = {*V1_0, *event, "ext", "subject", "time", "datacontenttype", "dataschema"}
         for name in sorted(names | {"contentType", "contenttype", "extensions", "schemaurl"}):

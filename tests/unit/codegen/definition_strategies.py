@@ -85,9 +85,9 @@ class _Maker:
     def fields(self, depth: int, *, inner: bool) -> list[dict[str, Any]]:
         """Draws the fields of a struct; tagged fields have the tags 0, 1, 2, … in a drawn order.
 
-        If `inner`, the struct begins with an int8 field in every version, so that each array
-        element has at least one byte. Like Kafka, kproto refuses an array count above the number
-        of remaining bytes.
+        If `inner`, the struct is inside another struct, and begins with an int8 field that exists
+        in every version. So each element of an array has at least one byte: like Kafka, kproto
+        refuses an array count above the number of remaining bytes.
         """
         names = self.draw(_unique(NAMES, 4))
         made: list[dict[str, Any]] = []
@@ -139,7 +139,10 @@ class _Maker:
         return made
 
     def add_null_and_default(self, made: dict[str, Any], kind: str) -> None:
-        """May add nullable versions, if the type allows null, and a default: null or a value."""
+        """Makes the field nullable or not, and adds a default or none; the choices are drawn.
+
+        Only types that allow null become nullable. The default is null or a value.
+        """
         draw = self.draw
         if (kind not in DEFAULTS or kind in NULLABLE) and draw(st.booleans()):
             begin = self._begin(made)
@@ -156,7 +159,7 @@ class _Maker:
             made["default"] = draw(DEFAULTS[kind])
 
     def versions(self, *, inner: bool) -> str:
-        """Draws a field's versions; if `inner` (a field in a struct), returns all versions."""
+        """Draws a field's versions; for a field inside a struct (`inner`), returns all versions."""
         low = 0 if inner else self.draw(st.integers(0, self.highest))
         if inner or self.draw(st.booleans()):
             return f"{low}+"

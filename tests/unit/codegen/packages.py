@@ -1,4 +1,4 @@
-"""Generates packages with the command `kproto-codegen`, imports them, and tests all messages."""
+"""Generates packages with the command `kproto-codegen`, imports them, and tests their messages."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def write_definitions(folder: Path, definitions: Sequence[Mapping[str, Any] | st
 
 
 def generate(schemas: Path, out: Path, *more: str) -> int:
-    """Runs `kproto-codegen generate` for a package named like `out`; returns the exit code."""
+    """Runs `kproto-codegen generate`; the package is named like `out`; returns the exit code."""
     arguments = ["generate", "--schemas", str(schemas), "--package", out.name, "--out", str(out)]
     return main([*arguments, *more])
 
 
 @contextmanager
 def imported(package: Path) -> Iterator[ModuleType]:
-    """Imports the package in a folder, yields it, and then removes its modules from sys.modules."""
+    """Imports the package in a folder and yields it; then removes it from sys.modules."""
     sys.path.insert(0, str(package.parent))
     importlib.invalidate_caches()
     try:

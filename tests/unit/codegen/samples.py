@@ -19,13 +19,13 @@ SCHEMAS = ROOT / "schemas"
 
 
 def field(name: str, kind: str = "int32", versions: str | None = "0+", **keys: Any) -> Any:
-    """Returns a field as JSON data; `versions` None omits the key."""
+    """Returns a field as JSON data; if `versions` is None, the field has no key `versions`."""
     stated = {} if versions is None else {"versions": versions}
     return {"name": name, "type": kind, **stated, **keys}
 
 
 def message(*fields: Any, **keys: Any) -> dict[str, Any]:
-    """Returns a message as JSON data: SampleRequest, versions 0-2, flexible from 1."""
+    """Returns a message as JSON data, by default SampleRequest 0-2, which is flexible from 1 on."""
     base = {
         "apiKey": 900,
         "type": "request",
@@ -43,7 +43,7 @@ def data(*fields: Any, **keys: Any) -> dict[str, Any]:
 
 
 def parsed(source: Mapping[str, Any] | str, *, lenient: bool = False) -> Definition:
-    """Returns the parsed definition of JSON data or text, as if from sample.json."""
+    """Returns the definition that is parsed from JSON data or text; its file is "sample.json"."""
     text = source if isinstance(source, str) else json.dumps(source, indent=1)
     return parse_definition(text, file="sample.json", module="clients", lenient=lenient)
 
@@ -65,7 +65,7 @@ def faults(source: Mapping[str, Any] | str) -> list[str]:
 
 
 def notes(source: Mapping[str, Any] | str, *, legacy: bool = False) -> list[str]:
-    """Returns the notes on a definition that is accepted."""
+    """Returns the notes on a definition: the findings that do not make it invalid."""
     return [str(found.error) for found in findings(source, legacy=legacy) if found.accepted]
 
 

@@ -45,14 +45,14 @@ TYPES: Final = ("int32", "string", "bool", "[]int64", "uuid", "bytes", "int8", "
 
 
 def capitalised(name: str) -> str:
-    """Returns the name in a definition that becomes `name` in Python: TopicId for `topic_id`."""
+    """Returns the definition's name for a Python name, such as TopicId for `topic_id`."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def names_in_generated_code() -> set[str]:
-    """Returns the names that Kafka's generated modules use, without the names of their structs.
+    """Returns the names that the generated code of Kafka's messages uses, except struct names.
 
-    Skips `__init__`, `find` and `find_all`, whose parameters are fields.
+    Skips the functions `__init__`, `find` and `find_all`, because their parameters are fields.
     """
     found: set[str] = set()
     structs: set[str] = set()
@@ -81,14 +81,14 @@ def taken() -> set[str]:
 
 @cache
 def field_names() -> list[str]:
-    """Returns each field name, such as TopicId, that in Python becomes a name in `taken()`."""
+    """Returns the field names, such as TopicId, whose Python names are in `taken()`."""
     lower = (name for name in taken() if re.fullmatch("[a-z][a-z0-9_]*[a-z0-9]", name))
     return sorted({capitalised(name) for name in lower})
 
 
 @cache
 def class_names() -> list[str]:
-    """Returns names of structs that are in `taken`, or that a generated module may import."""
+    """Returns struct names that are in `taken()`, or that a generated module may import."""
     return sorted(
         {name for name in taken() if re.fullmatch("[A-Z][A-Za-z0-9]*", name)}
         | {"Any", "MODULES", "List", "Str", "Bytes", "Int", "Dict", "Class", "Def", "Base", "Init"}
@@ -98,7 +98,7 @@ def class_names() -> list[str]:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Returns the names; if several names are equal in Python, only the last of these names."""
+    """Returns the names without those that have the same Python name as a later name."""
     return list({snake_case(name): name for name in names}.values())
 
 

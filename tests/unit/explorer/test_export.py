@@ -69,7 +69,7 @@ def test_every_definition_comes_back_from_the_export() -> None:
 
 
 def test_an_attribute_that_python_spells_otherwise_is_said() -> None:
-    """The field Copy is the attribute `copy_`, because each message class has a method `copy`."""
+    """The export names the attribute `copy_` of the field Copy: `copy` is a method of messages."""
     fields = (FieldSpec("Copy", "int8", ZERO), FieldSpec("TopicId", "int8", ZERO))
     spec = MessageSpec("OddRequest", "request", ZERO, fields=fields)
     (made,) = definitions({"OddRequest": spec})

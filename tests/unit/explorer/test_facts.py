@@ -1,4 +1,4 @@
-"""Tests that the page gets the data of `kproto.schema`, in the JSON structure it reads."""
+"""Tests that the page gets the data of `kproto.schema`, in the structure that the page reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_every_release_with_its_ranges() -> None:
 
 
 def test_the_first_release_of_a_version_is_that_of_the_table() -> None:
-    """The page takes the first release in `facts.releases()` whose range includes the version."""
+    """The page shows the first release in `facts.releases()` whose range includes the version."""
     made = facts.releases()
     for key in study.api_names():
         for version in range(20):

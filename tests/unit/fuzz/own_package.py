@@ -32,7 +32,7 @@ DEFINITIONS = {
 
 
 def make_package(folder: Path, name: str) -> None:
-    """Generates the package `name` into `folder`, which must be the working directory."""
+    """Generates the package `name` into `folder`; the working directory must be `folder`."""
     schemas = folder / f"{name}_definitions"
     schemas.mkdir()
     for message, definition in DEFINITIONS.items():

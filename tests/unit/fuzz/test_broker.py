@@ -192,9 +192,9 @@ def after_json(finding: BrokerFinding) -> object:
 
 
 class Restarted(Bad):
-    """A broker that stops at a frame with an api key above 99.
+    """A broker that stops when it receives a frame with an API key above 99.
 
-    The broker starts again when a client fails to connect.
+    The broker starts again as soon as a client has failed to connect.
     """
 
     def __init__(self, fault: str) -> None:
@@ -239,7 +239,7 @@ def test_a_crash_is_made_small_where_the_broker_is_started_again(
 
 def test_crash_during_shrinking_is_a_finding_of_its_own() -> None:
     class Fragile(Bad):
-        """Closes the connection at the first Metadata request, and stops at the second."""
+        """Closes the connection at the first Metadata request, and stops at the second one."""
 
         seen = 0
 

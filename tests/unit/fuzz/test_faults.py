@@ -1,6 +1,6 @@
 """Tests that each fault of a wrong implementation is found, with a small example.
 
-The correct implementation has no findings.
+A correct implementation has no findings.
 """
 
 from __future__ import annotations
@@ -143,7 +143,10 @@ def test_an_example_can_be_replayed() -> None:
 
 @pytest.mark.slow
 def test_refused_bytes_with_string_lengths_are_shrunk() -> None:
-    """Shrinking empties the string before the fault, which is a negative count of tagged fields."""
+    """The fault is a negative count of tagged fields after a long string.
+
+    Shrinking must make the string empty, and keep the fault.
+    """
     message_version = MessageVersion("FindCoordinatorRequest", 3)
     content = b"\xfb\x01" + b"text " * 50 + b"\x00" + b"\xff\xff\xff\xff\x0f"
     case = Case(Operation.REWRITE, message_version, content, "value")
@@ -194,7 +197,7 @@ def test_findings_before_the_last_restart_are_kept(fault: str, found: str) -> No
     [(128, Fault.STRICTER_ON_ODD), (256, Fault.STRICTER_ON_ODD), (127, Fault.STRICTER)],
 )
 def test_a_number_that_kafka_changes_may_be_refused(key_type: int, fault: Fault) -> None:
-    """Kafka's converter accepts 128 to 256 for an int8, and subtracts 128."""
+    """For an int8, Kafka's JSON converter accepts the numbers 128 to 256, and subtracts 128."""
     content = json.dumps({"keyType": key_type, "coordinatorKeys": []})
     case = Case(Operation.ENCODE, MessageVersion("FindCoordinatorRequest", 4), content, "json")
     right = Answer(Outcome.DONE, bytes([key_type % 128, 1, 0]))

@@ -19,7 +19,7 @@ TLS = Tls(ca=client_ca(CA))
 
 
 async def fuzzed(secured: ConnectionSecurity) -> tuple[BrokerResult, int]:
-    """Returns the result, and how often the fuzzer authenticated."""
+    """Fuzzes a secured broker; returns the result, and the number of authentications."""
     async with SecuredBroker(
         tls=server_tls(CA, "127.0.0.1"), mechanisms=("PLAIN", "SCRAM-SHA-256")
     ) as broker:

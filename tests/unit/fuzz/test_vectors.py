@@ -50,10 +50,7 @@ def test_the_release_that_brought_a_version_is_named(capsys: Captured) -> None:
 
 @pytest.mark.slow
 def test_introducing_release_agrees_with_the_golden_files() -> None:
-    """The golden vectors list which of 3.9.2 and 4.4.0 have a version.
-
-    The list is made without `introduced_by`.
-    """
+    """The golden vectors say, without `introduced_by`, which of 3.9.2 and 4.4.0 have a version."""
     looked = 0
     for line in (GOLDEN / "clients.jsonl").read_text(encoding="utf-8").splitlines():
         node = json.loads(line)

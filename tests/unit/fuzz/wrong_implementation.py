@@ -1,4 +1,4 @@
-"""Implements the codec correctly except for one fault, which the first argument names."""
+"""Implements the codec correctly except for one fault, which the program's argument names."""
 
 from __future__ import annotations
 

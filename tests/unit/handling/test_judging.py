@@ -1,4 +1,4 @@
-"""Tests `judge`: it finds each fault in a history, and none in a history without faults."""
+"""Tests `judge`: it reports each fault in a history, and nothing in a history without faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEMBERS = {"a": Member("a"), "b": Member("b"), "killed": Member("killed", 1)}
 
 
 def attempt_at(offset: int, at: int | None = None, member: str = "a", end: str = "e") -> Attempt:
-    """Returns an attempt of 1 ms that begins at `at` ms, by default at the record's offset."""
+    """Returns an attempt of 1 ms; it begins at `at` ms, by default at as many ms as `offset`."""
     at = offset if at is None else at
     ns = at * 1_000_000
     return Attempt(member, 0, offset, ns, at, ns + 999_999, at + 1, end)

@@ -1,4 +1,4 @@
-"""Runs handlers that fail, stall and are killed, and judges the history that they wrote."""
+"""Runs handlers that fail, stall and are killed, and judges the history that the handlers wrote."""
 
 from __future__ import annotations
 

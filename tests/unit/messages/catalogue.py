@@ -41,17 +41,17 @@ def _takes_long(index: int, name: str) -> bool:
 
 
 def _is_everyday(index: int, name: str) -> bool:
-    """Returns True for data path messages, and for every tenth message without deep nesting."""
+    """Returns True for data path messages, and for every tenth message without deep structs."""
     return name in DATA_PATH or (index % 10 == 0 and not _is_deep(name))
 
 
 def _parameters(
     is_everyday: Callable[[int, str], bool], is_slow: Callable[[int, str], bool] = _takes_long
 ) -> list[Any]:
-    """Returns all names as parameters of a test.
+    """Returns all message names as parameters of a test, with marks.
 
-    `make quick` omits a name if `is_slow` returns True. `make test` omits a name if `is_everyday`
-    returns False. Both functions get the index and the name of a message.
+    `make quick` omits the names for which `is_slow` returns True. `make test` omits the names for
+    which `is_everyday` returns False. Both functions get the index and the name of a message.
     """
     found = []
     for index, name in enumerate(NAMES):
@@ -94,10 +94,10 @@ def shape_of(name: str, version: int) -> StructLayout:
 
 
 class Place(NamedTuple):
-    """A field of a struct inside an instance.
+    """A field of a struct inside a message instance.
 
-    `owner` is the struct. `path` is the path as errors write it; `kind` is the path without the
-    indexes of elements.
+    `owner` is the struct. `path` is the field's path as error messages write it. `kind` is the same
+    path without the indexes of array elements.
     """
 
     owner: Any

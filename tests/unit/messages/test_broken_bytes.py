@@ -24,7 +24,7 @@ TELLING_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFF)
 
 
 def decoded(cls: type[Message], version: int, data: bytes) -> Message | None:
-    """Returns the message, or None if it is refused with a correct error."""
+    """Returns the message, or None if `decode` refuses the bytes; checks the error."""
     spec = cls._definition()
     fault: DecodeError | None = None
     message: Message | None = None

@@ -72,7 +72,7 @@ def test_a_removed_element_is_not_found() -> None:
 
 
 def test_each_element_is_indexed_once_despite_misses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index is not rebuilt after a miss, or after an append that follows a miss."""
+    """Neither a failed `find` nor an append after it causes the index to be built again."""
     key_reads = 0
     key_of = MetadataResponseTopicCollection._key_of
 

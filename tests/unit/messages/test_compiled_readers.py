@@ -1,4 +1,4 @@
-"""Tests that the readers for compiled code read what `_read_fields` of the messages reads."""
+"""Tests that the readers for compiled code return what the messages' own `_read_fields` returns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reader_of(cls: type[Message]) -> Any:
 
 
 def outcome(read: Any, data: bytes, version: int) -> object:
-    """Returns the message and the position after it, or None if the bytes are refused."""
+    """Returns the message and the position after the message, or None if the bytes are refused."""
     try:
         message, end = read(data, 0, version)
     except READ_FAULTS:

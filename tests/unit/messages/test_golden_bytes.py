@@ -1,8 +1,8 @@
 """Tests bytes that the classes of kafka-clients 4.4.0 and two more jars have written.
 
-The other jars are kafka-metadata and kafka-group-coordinator. Kafka's own Java class wrote each
-entry from the values listed with the entry, and unknown tagged fields with RawTaggedField; kproto
-wrote no entry.
+The other jars are kafka-metadata and kafka-group-coordinator. Kafka's own Java class wrote the
+bytes of each entry from the values that are listed with the entry. RawTaggedField wrote unknown
+tagged fields. kproto wrote no entry.
 """
 
 from __future__ import annotations

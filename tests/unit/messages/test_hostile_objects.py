@@ -1,6 +1,6 @@
 """Tests that encoding hostile objects yields bytes, or an EncodeError that names the field.
 
-Only a MemoryError is raised unchanged.
+If an object raises MemoryError, encoding raises this MemoryError unchanged.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Property:
 
 
 class Endless:
-    """A sequence of length 1 whose iteration fails with RecursionError."""
+    """A sequence of length 1 that raises RecursionError when it is iterated."""
 
     def __len__(self) -> int:
         return 1
@@ -340,7 +340,7 @@ def test_any_error_of_a_list_is_the_cause(kind: type[Exception]) -> None:
 
 @pytest.mark.parametrize("value", [2, 255, -1, 256, None, "yes", 0.5])
 def test_a_bool_field_accepts_only_true_and_false(value: Any) -> None:
-    """Checks fields of the fast path, fields of the slow path, and tagged fields."""
+    """The encoder must refuse the value on its fast path, on its slow path, and in a tag."""
     metadata = MetadataResponse(topics=[MetadataResponseTopic(name="a")])
     metadata.topics[0].is_internal = value
     creation = CreateTopicsRequest(validate_only=value)
@@ -413,7 +413,7 @@ def test_a_set_and_a_range_are_arrays() -> None:
 
 @pytest.mark.parametrize("wrap", [dict, OrderedDict, MappingProxyType])
 def test_a_mapping_is_no_array_of_its_keys(wrap: Callable[[Any], Any]) -> None:
-    """Checks fields of the fast path, fields of the slow path, and tagged fields."""
+    """The encoder must refuse a mapping on its fast path, on its slow path, and in a tag."""
 
     def refuse(message: Message, version: int, field: str) -> None:
         with pytest.raises(EncodeError, match="a list is wanted, not ") as caught:

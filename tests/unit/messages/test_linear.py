@@ -1,4 +1,4 @@
-"""Tests that decoding takes memory and work in proportion to the bytes, for any bytes."""
+"""Tests that decoding any bytes takes memory and work in proportion to their number."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_worst_elements_of_each_array_keep_the_memory_bound(name: str) -> No
 
 
 def test_the_worst_elements_are_as_bad_as_documented() -> None:
-    """Checks that the documented bound is not far above the real maximum."""
+    """Checks that the documented memory bound is not far above the memory of the worst elements."""
     cls = class_of("StreamsGroupCurrentMemberAssignmentValue")
     found = {
         shape.variant: peak(cls, 0, shape.data) / len(shape.data)
@@ -210,7 +210,7 @@ def steps_for_tags(count: int) -> int:
 
 
 def test_tags_take_linear_work() -> None:
-    """All tags have the same encoded length (they start at 128), and so take equal steps."""
+    """All tags are 128 or more, so that each has the same encoded length and takes equal steps."""
     first, second, third = (steps_for_tags(count) for count in (1000, 2000, 3000))
     assert third - second == second - first
 

@@ -1,4 +1,4 @@
-"""Tests the package of messages: it is lazy, complete, and has the earlier releases' names."""
+"""Tests the package of messages: lazy imports, all messages, and the names of earlier releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests packed arrays: integer arrays that stay bytes until their first read.
+"""Tests packed arrays: a decoded integer array stays bytes until it is first read.
 
 No caller can see whether an array is packed.
 """
@@ -31,7 +31,7 @@ def response(partitions: list[MetadataResponsePartition]) -> MetadataResponse:
 
 
 def partitions(count: int = 5) -> list[MetadataResponsePartition]:
-    """Returns partitions of the same shape."""
+    """Returns `count` partitions whose arrays have equal lengths."""
     return [
         MetadataResponsePartition(
             partition_index=index, leader_id=index, replica_nodes=[index, -1, 2**31 - 1]
@@ -41,7 +41,7 @@ def partitions(count: int = 5) -> list[MetadataResponsePartition]:
 
 
 def read(version: int = 12, count: int = 5) -> list[MetadataResponsePartition]:
-    """Returns the same partitions after encoding and decoding; no array has been read yet."""
+    """Returns `partitions(count)` after encoding and decoding; no array has been read yet."""
     made = MetadataResponse.decode(response(partitions(count)).encode(version), version)
     return made.topics[0].partitions
 

@@ -1,7 +1,7 @@
 """Tests random instances of random messages, and random bytes.
 
-Valid instances round-trip. An instance with any object in a field is encoded or refused. Any bytes
-are a message or raise DecodeError.
+Valid instances round-trip. An instance with an arbitrary object in a field is either encoded or
+refused. Random bytes either decode to a message or raise DecodeError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tests that every version of every message round-trips through bytes and through JSON.
 
-The instances must use every feature of the version's layout. The test collects the features of the
-layout and the features of the instances separately, and compares them.
+The tested instances must use every feature of the version's layout, such as null or an empty array.
+To check this, the test collects the features of the layout and, separately, the features of the
+instances, and compares both sets.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .catalogue import SOME_QUICK, class_of, places, shape_of, structs
 
 
 def possible(shape: StructLayout, kind: str = "") -> Iterator[tuple[str, str]]:
-    """Yields the features of a layout as (feature, field path)."""
+    """Yields the features that a layout allows, such as "null", as (feature, field path)."""
     if shape.flexible:
         yield "unknown tag", kind
     for field in shape.all_fields():
@@ -42,7 +43,7 @@ def possible(shape: StructLayout, kind: str = "") -> Iterator[tuple[str, str]]:
 
 
 def shown(shape: StructLayout, instance: object) -> Iterator[tuple[str, str]]:
-    """Yields each feature of an instance, such as "null", with the path of the field.
+    """Yields the features that an instance uses, such as "null", as (feature, field path).
 
     Paths have no array indexes.
     """

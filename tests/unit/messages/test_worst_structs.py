@@ -63,7 +63,7 @@ def test_to_explain_takes_at_most_twice_the_calls(
 def test_a_fault_in_a_run_of_fields_is_told_of_its_field(
     classes: dict[WorstStruct, type[Message]], worst: WorstStruct
 ) -> None:
-    """The data is cut before each field of the last element; the error must name that field."""
+    """The data ends before one field of the last element; the error must name this field."""
     cls, width = classes[worst], len(worst.element)
     data = message_of(worst, 3 * width)
     begin = 1 if worst.flexible else 4

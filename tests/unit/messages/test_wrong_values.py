@@ -74,7 +74,7 @@ def wrong_values(kind: WireType) -> Iterator[Any]:
 
 
 def refused(message: Message, version: int, path: str) -> EncodeError:
-    """Returns the EncodeError for the value at `path`."""
+    """Checks that `message` cannot be encoded because of the value at `path`; returns the error."""
     name = type(message).__name__
     with pytest.raises(EncodeError) as caught:
         message.encode(version)
@@ -87,7 +87,7 @@ def refused(message: Message, version: int, path: str) -> EncodeError:
 
 
 def one_of_each_kind(message: Message, version: int) -> list[Place]:
-    """Returns a `Place` for each field of each kind of struct in `message`."""
+    """Returns one `Place` for each path that fields of `message` have without array indexes."""
     shape = shape_of(type(message)._definition().name, version)
     return list({place.kind: place for place in places(shape, message)}.values())
 
@@ -126,7 +126,7 @@ def test_every_field_must_be_there(name: str) -> None:
 
 
 def sample_values(name: str) -> dict[tuple[str, str], Any]:
-    """Returns for each (struct, field) a value that differs from its default.
+    """Returns a value of each (struct, field) that differs from the field's default.
 
     The value is from the newest version that has the field.
     """
@@ -166,7 +166,7 @@ def test_a_field_of_other_versions_is_dropped_if_ignorable_and_else_refused(name
 
 
 def slot_of(struct: Struct, name: str) -> str:
-    """Returns the slot of the field `name`."""
+    """Returns the name of the Python slot that stores the field `name`."""
     wanted = name.replace("_", "").lower()
     (found,) = (slot for slot in struct.__slots__ if slot.replace("_", "") == wanted)
     return found

@@ -1,7 +1,7 @@
 """Builds the smallest bytes that make the largest objects, for each array and for tags.
 
-An attacker sends few bytes, for which the reader creates many objects. The most expensive struct
-makes a list or an object from nearly every byte.
+An attacker could send few bytes for which the decoder creates many objects. The most expensive
+struct makes a list or an object from nearly every byte.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Shape(NamedTuple):
 def shapes(layout: StructLayout, count: int) -> Iterator[Shape]:
     """Yields messages with `count` elements in one array, and as few bytes as possible elsewhere.
 
-    The elements are as small as possible, or are strings of three bytes, or have one element in
-    each inner array, or have an unknown tag. `variant` says which.
+    `variant` names the form of the elements. They are as small as possible, or strings of three
+    bytes, or structs with one element in each inner array, or structs with an unknown tag.
     """
     for field in layout.all_fields():
         kind = field.type
@@ -106,7 +106,7 @@ def _least(kind: WireType) -> bytes:
 
 
 def _struct(layout: StructLayout, name: str = "", data: bytes = b"") -> bytes:
-    """Returns the smallest encoding of a struct; the field `name` has `data`."""
+    """Returns the smallest encoding of a struct in which the field `name` is encoded as `data`."""
     out = b"".join(data if field.name == name else _least(field.type) for field in layout.fields)
     if not layout.flexible:
         return out

@@ -77,9 +77,9 @@ def test_a_json_string_is_decoded_once() -> None:
 
 @pytest.mark.parametrize("content_type", ["text/xml", "application/octet-stream", "x/jsonp"])
 def test_null_is_data_only_of_a_json_type(content_type: str) -> None:
-    """With a JSON content type, a `data` of null is JSON's null (JSON format 3.1.1).
+    """With a JSON content type, a `data` member of null is JSON's null (JSON format, 3.1.1).
 
-    With another content type, `data` must be a string (3.1.2), so null is refused.
+    With another content type, `data` must be a string (3.1.2), so the reader refuses null.
     """
     with pytest.raises(CloudEventError) as refused:
         from_json(document(f'"datacontenttype":"{content_type}","data":null'))

@@ -1,4 +1,8 @@
-"""Tests learned shapes of JSON events: with and without a shape, the result is the same."""
+"""Tests that reading JSON events by learned shapes has the same results as without shapes.
+
+A shape is a regular expression for the text that repeats from event to event. It is learned from a
+valid event.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +86,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Forgets all learned shapes, and each version's plans, from which shapes are made."""
+    """Removes all learned shapes, and the plans of each version, from which shapes are made."""
     json_shapes._SHAPES.clear()
     json_shapes._latest[0] = None
     json_shapes._missed[0] = 0
@@ -117,7 +121,11 @@ def outcome(document: bytes | str) -> object:
 
 
 def alike(documents: list[bytes]) -> None:
-    """Checks that each document is read equally alone, repeatedly and after the other documents."""
+    """Checks that earlier reads do not change the result of reading a document.
+
+    Reads each document without learned shapes, and then again, before and after the other
+    documents.
+    """
     expected = []
     for each in documents:
         forget()
@@ -149,7 +157,7 @@ BYTES = st.sampled_from(b'"\\{}[]:, \n\t\x00\x1f\x7f1-e.ntd\xef\xbb\xbf\xc3\xff'
 
 @st.composite
 def nearly(draw: st.DrawFn, document: bytes) -> bytes:
-    """Draws the document with some bytes changed, removed, doubled or inserted."""
+    """Draws the document with some bytes changed, removed, repeated or inserted, or cut off."""
     at = draw(st.integers(0, len(document) - 1))
     to = draw(st.integers(at, min(at + 12, len(document))))
     match draw(st.integers(0, 4)):

@@ -1,4 +1,7 @@
-"""Tests plans for headers: with and without a plan, a record yields the same event or error."""
+"""Tests plans for headers: with and without a plan, a record yields the same event or error.
+
+A plan has the checks for one tuple of header names. It is learned from a valid event.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @st.composite
 def headers(draw: st.DrawFn) -> Headers:
-    """Draws headers in any order; the required headers are usually valid."""
+    """Draws headers in any order; the headers that an event requires are usually valid."""
     table: dict[str, bytes | None] = dict(REQUIRED)
     for name in draw(st.lists(st.sampled_from(NAMES), max_size=4)):
         table[name] = draw(st.sampled_from(VALUES))

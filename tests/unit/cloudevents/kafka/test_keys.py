@@ -1,4 +1,4 @@
-"""Tests the key and the headers that the caller sets on a record."""
+"""Tests the record key and the additional headers that the caller passes for a record."""
 
 from __future__ import annotations
 

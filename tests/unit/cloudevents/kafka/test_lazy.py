@@ -1,4 +1,4 @@
-"""Tests lazy reading: only requested parts are read, by the same rules as in full reading."""
+"""Tests lazy reading: it reads only requested parts, with the same results as full reading."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_unknown_message_formats_are_refused(message_format: Any) -> None:
 
 
 def test_the_mode_can_be_forced_for_records_without_headers() -> None:
-    """Producers before Kafka 0.11 write no headers, so the caller must name the mode."""
+    """Without headers, as before Kafka 0.11, a record does not tell its mode; the caller does."""
     bare = KafkaRecord(b"k", STRUCTURED.value)
     assert isinstance(from_kafka(*bare), NotAnEvent)
     assert event_of(bare, mode="structured") == event_of(STRUCTURED)

@@ -1,4 +1,4 @@
-"""Tests conversion between versions: attributes are renamed, kept or dropped, or are refused."""
+"""Tests conversion between versions: an attribute is renamed, kept, dropped or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests plans for attributes: an event or error is the same with and without a plan."""
+"""Tests plans for attributes: an event or error is the same with and without a plan.
+
+A plan has the checks for one tuple of attribute names. It is learned from a valid event.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ WRONG: list[Any] = [
 
 @st.composite
 def attributes(draw: st.DrawFn) -> dict[Any, Any]:
-    """Draws attributes, usually all that are required, and with at most one invalid value."""
+    """Draws attributes: usually all required attributes, and at most one invalid value."""
     names = draw(
         st.permutations([*BASE, *draw(st.lists(st.sampled_from(list(RIGHT)), max_size=3))])
     )
@@ -70,7 +73,7 @@ DATA = st.sampled_from([None, b"x", "x", "eA==", {"a": 1}, [1.5], JsonMap("{}"),
 
 
 def forget() -> None:
-    """Clears all plans, and the limited set of names known to be valid."""
+    """Removes all plans, and all names that a version has stored as valid."""
     for version in ALL_VERSIONS:
         version.plans.clear()
         version._valid_names.clear()

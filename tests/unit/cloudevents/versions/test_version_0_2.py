@@ -1,6 +1,6 @@
 """Tests CloudEvents 0.2 of November 2018, and its draft.
 
-The draft has the same rules, but its specversion is still "0.1".
+The draft has the rules of 0.2, but its specversion is still "0.1".
 """
 
 from __future__ import annotations

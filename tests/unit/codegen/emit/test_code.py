@@ -24,9 +24,9 @@ EVERY = Versions(0, 5)
 
 
 def of(*blocks: Code) -> Layouts:
-    """Returns layouts: block i is for version i, and the last block also for later versions.
+    """Returns layouts of versions: version i has block i of `blocks`.
 
-    The highest version is `EVERY.highest`.
+    The last block also has all later versions, up to `EVERY.highest`.
     """
     last = len(blocks) - 1
     return [
@@ -36,7 +36,7 @@ def of(*blocks: Code) -> Layouts:
 
 
 def steps(code: Code, version: int) -> list[str]:
-    """Executes the code in one version; returns the names that it calls, in order."""
+    """Executes the code for a version; returns the names of the functions called, in order."""
     done: list[str] = []
     names = {name: (lambda name=name: done.append(name)) for name in "abcxy"}
     source = "\n".join(lines(code))

@@ -23,7 +23,7 @@ MESSAGES = ROOT / "kproto" / "messages"
 
 
 def head(file: Path) -> list[str]:
-    """Returns the comment lines after the module docstring."""
+    """Returns the lines of the head comment, which follows the module docstring."""
     text = file.read_text(encoding="utf-8")
     _, _, rest = text.partition("\n\n")
     return rest.partition("\n\n")[0].split("\n")
@@ -62,9 +62,9 @@ def test_every_kafka_module_names_its_style_and_existing_files() -> None:
 
 
 def test_a_head_names_the_files_of_its_message() -> None:
-    """A message may be in both releases, under two names, or in one release only.
+    """A message is in both releases, also with different names, or in only one release.
 
-    Release 4.4.0 defines LeaderAndIsrRequest without a version, so the head omits that file.
+    Release 4.4.0 defines LeaderAndIsrRequest without versions, so its head omits the file of 4.4.0.
     """
     assert made_from(MESSAGES / "fetch_response.py") == [
         "schemas/4.4.0/clients/FetchResponse.json",
@@ -100,9 +100,9 @@ def test_the_package_and_the_error_codes_name_the_releases() -> None:
 
 
 def test_a_package_of_own_messages_has_heads(tmp_path: Path) -> None:
-    """The head of a user's FetchRequest contains the word "branches".
+    """The head of a user's FetchRequest names the style "branches".
 
-    The head of Kafka's FetchRequest contains the word "straight-line".
+    The head of Kafka's FetchRequest names the style "straight-line" instead.
     """
     schemas = write_definitions(tmp_path / "far" / "mine", [message(name="FetchRequest")])
     assert generate(schemas, tmp_path / "own") == 0

@@ -16,9 +16,9 @@ KINDS = ("bool", "int32", "float64", "string", "bytes", "uuid", "[]int8", "[]str
 
 
 def fields(name: str, *, tagged: bool = False, **more: Any) -> list[dict[str, Any]]:
-    """Returns a field of each type in `KINDS`, without records if `tagged`.
+    """Returns a field of each type in `KINDS`; if `tagged`, omits the type records.
 
-    Each field name is `name` with a different last letter.
+    The field names differ from `name` only in the last letter.
     """
     made = []
     for tag, kind in enumerate(KINDS[:-1] if tagged else KINDS):

@@ -219,7 +219,7 @@ def test_two_requests_with_one_api_key_are_refused(tmp_path: Path, capsys: Captu
 
 
 def test_an_api_key_that_moved_to_another_request_is_refused(tmp_path: Path) -> None:
-    """The union of two releases keeps both requests, but a package has each API key only once."""
+    """Two releases use an API key for different requests; a package can have only one of these."""
     first, then = (
         replace(spec(field("A"), name=name), module="one") for name in ("OldRequest", "NewRequest")
     )

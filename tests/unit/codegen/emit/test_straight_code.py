@@ -1,4 +1,4 @@
-"""Tests straight-line code of hot messages, at the limits where it calls `kproto.wire`."""
+"""Tests straight-line code of data path messages, at the limits where it calls `kproto.wire`."""
 
 from __future__ import annotations
 

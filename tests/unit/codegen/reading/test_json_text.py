@@ -15,7 +15,7 @@ from tests.support.examples import examples
 
 
 def plain(node: JsonNode) -> Any:
-    """Returns the value without its line numbers."""
+    """Returns the value that the reader has read, without its line numbers."""
     match node.value:
         case dict():
             return {key: plain(child) for key, child in node.value.items()}

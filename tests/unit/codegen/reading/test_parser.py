@@ -1,4 +1,4 @@
-"""Tests the parser: every key of Kafka's generator; an error has file, line and field."""
+"""Tests the parser: it knows every key of Kafka's generator; errors have file, line and field."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ STATIC = 0x0008
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant of the enum of error codes: name, code, text, and the exception class, if any."""
+    """A constant of the enum of error codes: name, code, text, and the exception class or None."""
 
     name: str
     code: int
@@ -93,8 +93,9 @@ def enum_class(
     """Returns the class file of an enum, as javac writes it.
 
     Each constant is constructed with (name, ordinal, code, text, function). `declared` has the
-    names of the enum's fields, by default the names of `constants`. `tail` is the bytecode after
-    the constants, by default the beginning of the array of all constants.
+    names of the enum's fields; the default are the names of `constants`. `tail` is the bytecode
+    after the construction of the constants; the default is the beginning of the array of all
+    constants.
     """
     pool = Pool()
     this, parent = pool.class_(name), pool.class_("java/lang/Enum")

@@ -194,9 +194,9 @@ for (var e : org.apache.kafka.common.protocol.Errors.values()) System.out.printl
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_java_says_the_same(release: str, tmp_path: Path) -> None:
-    """Compares the errors of Kafka's enum, which JShell prints, with those in the repository.
+    """The committed error codes must equal the errors of Kafka's enum, as JShell prints them.
 
-    Name, code and retriability must be equal.
+    Compares name, code and retriability.
     """
     from tests.support.availability import not_available
     from tools.kafka import KafkaJarsError, resolve_jars

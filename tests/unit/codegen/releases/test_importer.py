@@ -54,7 +54,7 @@ def metadata_jar(folder: Path) -> Path:
 
 
 def message_names(imported: Imported) -> dict[str, dict[str, list[str]]]:
-    """Returns the names of messages by release and module."""
+    """Returns the names of the imported messages, by release and then by module."""
     return {
         entry.release.name: {
             module: [message.name for message in messages]
@@ -303,7 +303,7 @@ def test_any_source_is_read(tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_the_jars_hold_what_is_committed(release: str, tmp_path: Path) -> None:
-    """Importing the real jars yields the committed files byte for byte."""
+    """Importing Kafka's jars must yield the files in schemas/, byte for byte."""
     from tests.support.availability import not_available
     from tools.kafka import KafkaJarsError, resolve_jars
 

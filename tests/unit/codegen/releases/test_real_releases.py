@@ -80,7 +80,10 @@ def test_an_old_release_is_accepted_and_each_exception_reported(
     ],
 )
 def test_the_keys_that_kafka_repeats_are_reported(release: str, repeated: list[str]) -> None:
-    """Kafka repeats the key `versions` with the same value, so a repetition is only a note."""
+    """Some of Kafka's definitions have the key `versions` twice, with the same value.
+
+    So the importer reports a repeated key only as a note, not as an error.
+    """
     (entry,) = read_releases([_jars(release)]).releases
     assert entry.errors == []
     twice = [note for note in entry.notes if "occurs twice" in note.reason]
@@ -122,7 +125,7 @@ RESOURCES = {
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_a_source_tree_gives_the_committed_files(release: str, tmp_path: Path) -> None:
-    """The tree has Kafka's layout and the definitions from which the jars were built."""
+    """The test builds a tree with the layout of Kafka's sources and the jars' definitions."""
     jars = _jars(release)
     tree = tmp_path / "kafka"
     (tree / "clients/src/main/java").mkdir(parents=True)

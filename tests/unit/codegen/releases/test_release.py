@@ -97,7 +97,7 @@ def test_a_written_release_is_loaded(tmp_path: Path) -> None:
 
 
 def test_file_names_begin_with_the_requested_folder(tmp_path: Path) -> None:
-    """The caller loads the folder of one release, or the folder of all releases."""
+    """If one release is loaded, file names begin with its folder, otherwise with `schemas`."""
     schemas = tmp_path / "schemas"
     write_release(Release("9.1.0", (SAMPLE,), CODES), schemas)
     files = {"SampleRequest": ("9.1.0/clients/SampleRequest.json",)}

@@ -13,7 +13,7 @@ from ..samples import data, field, message
 
 
 def faults_between(*sources: Mapping[str, Any], modules: Sequence[str] = ()) -> list[str]:
-    """Returns the faults between messages, whose files are named 0.json, 1.json, …."""
+    """Returns the faults between messages; the message files are named 0.json, 1.json, …."""
     named = zip(sources, modules or ["clients"] * len(sources), strict=True)
     definitions = [
         parse_definition(json.dumps(source, indent=1), file=f"{index}.json", module=module)

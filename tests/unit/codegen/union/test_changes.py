@@ -1,4 +1,4 @@
-"""Tests incompatible changes: the rules of Kafka's guide, and findings between its releases."""
+"""Tests incompatible changes: the rules of Kafka's guide, and the changes between its releases."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from ..samples import SCHEMAS, field, spec
 
 
 def changes(older: MessageSpec, newer: MessageSpec | None, *others: MessageSpec) -> list[Change]:
-    """Returns the changes from a release with `older` and `others` to a release with `newer`.
+    """Returns the changes between two releases.
 
-    With None as `newer`, the newer release is empty.
+    The older release has `older` and `others`. The newer release has `newer`, or nothing if `newer`
+    is None.
     """
     now = () if newer is None else (newer,)
     return release_changes(Release("1.0", (older, *others)), Release("2.0", now))
 
 
 def change_keys(older: MessageSpec, newer: MessageSpec | None) -> set[tuple[str, str, str, bool]]:
-    """Returns the changes as (kind, versions joined with commas, field, is breaking)."""
+    """Returns each change as (kind, versions joined with commas, field, whether it is breaking)."""
     return {
         (change.kind, ",".join(map(str, change.versions)), change.field, change.breaking)
         for change in changes(older, newer)
@@ -124,9 +125,11 @@ def test_a_message_without_versions_may_become_anything() -> None:
 
 
 def test_data_becomes_coordinator_keys_by_number() -> None:
-    """Version n of a data message is compared with the coordinator key whose api key is n.
+    """A newer release may define each version of a data message as a coordinator key.
 
-    If a key is missing, the change of the type is reported; no DefinitionError is raised.
+    Version n of the data message is then compared with the coordinator key whose API key is n. If
+    such a key is missing, the comparison reports a change of the message type, and raises no
+    DefinitionError.
     """
     older = spec(*BASE, name="SampleKey", type="data", apiKey=None, flexibleVersions="none")
     same = {"type": "coordinator-key", "validVersions": "0", "flexibleVersions": "none"}

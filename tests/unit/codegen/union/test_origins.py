@@ -1,4 +1,4 @@
-"""Tests which files each message of a union is made from."""
+"""Tests which definition files each message of a union is made from."""
 
 from __future__ import annotations
 

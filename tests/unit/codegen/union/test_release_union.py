@@ -1,7 +1,7 @@
 """Tests the union of releases.
 
-The union has every version of every message, with the bytes of the newest release that has this
-version. The union lists the differences of the other releases.
+The union has every version of every message. A version has the bytes that it has in the newest
+release with this version. The union lists the differences of the other releases.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def kafka() -> Union:
 def released_versions() -> set[tuple[str, int]]:
     """Returns (message name, version) for each version of each message in the releases.
 
-    A renamed message is listed under each of its names.
+    A message that has been renamed is listed under all its names.
     """
     return {
         (message.name, version)
