@@ -15,7 +15,7 @@ SUFFIXES = (".py", ".js", ".toml", ".json", ".jsonl")
 
 @cache
 def known_names() -> frozenset[str]:
-    """Returns the names of all files and folders in `SOURCES`, and all identifiers in them."""
+    """Returns the names of all files and folders in `SOURCES`, and all identifiers in the files."""
     found: set[str] = set()
     for folder in SOURCES:
         for path in (ROOT / folder).rglob("*"):

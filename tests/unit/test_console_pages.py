@@ -1,6 +1,6 @@
 """Tests that each command in docs/how-to/decode.md and tutorial.md prints the text below it.
 
-`python -m tests.unit.test_console_pages` writes the pages again.
+`python -m tests.unit.test_console_pages` writes the printed texts into the pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ COMMANDS = [
 
 
 def printed(line: str) -> str:
-    """Returns a command's output and then its errors; `| grep TEXT` selects lines."""
+    """Returns standard output and then standard error of a `kproto` command line.
+
+    If the line ends with `| grep TEXT`, returns only the lines with TEXT.
+    """
     command, piped, wanted = line.partition(" | grep ")
     words = shlex.split(command)
     assert words[0] == "kproto"

@@ -1,4 +1,4 @@
-"""Tests the example programs: they end quietly on Ctrl-C, report errors, forward every byte."""
+"""Tests the example programs: they end quietly on Ctrl-C, report errors, and forward every byte."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ proxies = pytest.mark.parametrize("name", PROXIES)
 async def example(
     name: str, *arguments: str, text: str = "", dev: str = ""
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Runs the example `name`, or the program `text` in its place, and kills it if it does not end.
+    """Runs the example `name`, or the program `text` instead; kills it if it does not end.
 
-    By default the program runs as a user runs it. In development mode (`dev`) asyncio also reports
-    slow steps.
+    By default the program runs as users run it. In development mode (`dev`) asyncio also reports
+    slow callbacks.
     """
     program = ("-c", text) if text else (str(ROOT / "examples" / name),)
     process = await asyncio.create_subprocess_exec(
@@ -155,7 +155,7 @@ async def test_an_interrupted_proxy_ends_quietly(name: str) -> None:
 @proxies
 @pytest.mark.slow
 async def test_a_proxy_interrupted_while_clients_connect_closes_every_connection(name: str) -> None:
-    """Ctrl-C arrives while some clients are accepted, but not served yet."""
+    """When Ctrl-C arrives, the proxy has accepted some clients that it does not serve yet."""
     (port,) = free_ports(1)
     text = (ROOT / "examples" / name).read_text(encoding="utf-8")
     async with (
@@ -220,7 +220,7 @@ async def test_the_interrupted_first_program_ends_quietly() -> None:
 
 
 async def test_a_client_stays_on_the_rewriting_proxy() -> None:
-    """The broker advertises its own address, which the proxy replaces by the proxy's address."""
+    """The proxy must replace the broker's address in Metadata, or the client would bypass it."""
     (port,) = free_ports(1)
     async with (
         Broker() as broker,

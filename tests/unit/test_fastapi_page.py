@@ -1,4 +1,4 @@
-"""Runs the service, its tests and the anyio program of the page about FastAPI."""
+"""Runs the programs of the page about FastAPI: the service, its tests, and a program for anyio."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Handler = Callable[[kproto.Record], Awaitable[None]]
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Returns the service as a module, which the tests of the page import."""
+    """Returns the page's service as a module named `service`, which the page's tests import."""
     imported("fastapi", f"the service of {PAGE}")
     service = ModuleType("service")
     monkeypatch.setitem(sys.modules, "service", service)

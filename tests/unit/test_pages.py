@@ -1,4 +1,4 @@
-"""Tests that the programs on the listed pages run as printed, and that tests in them pass.
+"""Tests that the programs on the listed pages run as printed, and that tests on the pages pass.
 
 These programs need only kproto.
 """

@@ -1,6 +1,6 @@
 """Tests that every error, and the public values of client and records, can be pickled and copied.
 
-A process pool pickles an error to return it; an error that cannot be unpickled ends the pool.
+A process pool pickles an error to return it. If the error cannot be unpickled, the pool breaks.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def modules() -> Iterator[Any]:
 
 
 def error_classes() -> list[type[Exception]]:
-    """Returns KprotoError, CloudEventError, `Stop` and all their subclasses, also internal ones."""
+    """Returns KprotoError, CloudEventError, `Stop` and all their subclasses, even internal ones."""
     for name in modules():
         if not name.startswith("kproto_cloudevents.official"):
             importlib.import_module(name)
@@ -98,7 +98,7 @@ def instance(kind: type[Exception]) -> Exception:
 
 
 def outline(error: BaseException) -> tuple[Any, ...]:
-    """Returns the parts of an error that a pickled or copied error must also have."""
+    """Returns the parts of an error that must be equal after pickling or copying."""
     fields = {
         name: outline(value) if isinstance(value, BaseException) else value
         for name, value in vars(error).items()

@@ -1,7 +1,7 @@
 """Tests that public values can be pickled with every protocol of pickle, and copied.
 
-Python's default for a class with `__slots__` refuses the protocols 0 and 1, which Jython, old
-services and `pickle.dumps(value, 0)` for text still use.
+By default a class with `__slots__` cannot be pickled with the protocols 0 and 1. Jython, old
+services and `pickle.dumps(value, 0)` for text still use these protocols.
 """
 
 from __future__ import annotations
@@ -178,9 +178,9 @@ def test_every_public_class_of_data_is_tested() -> None:
 
 
 def by_state(value: Any) -> Any:
-    """Returns the value, or the value's parts if the value is equal only to itself.
+    """Returns the parts of a value that has no equality of its own, or else the value itself.
 
-    A copy must have the same result.
+    A value and its copy must have equal results.
     """
     if isinstance(value, LazyEvent):
         return value.record(), value.id, value.mode
@@ -198,7 +198,7 @@ def test_value_equals_its_pickled_copy(value: Any, protocol: int) -> None:
 
 
 class OwnRecord(Record):
-    """A record with an attribute of a user."""
+    """A user's subclass of a record, with an additional attribute."""
 
     note = ""
 

@@ -1,6 +1,6 @@
 """Tests that the programs of the README and of the start pages run as printed.
 
-Only the broker's address is replaced, because port 9092 may be in use.
+Only the address of the broker is replaced, because port 9092 may be in use.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ async def test_the_first_program_runs() -> None:
 
 
 async def run_first_program(broker: Broker) -> list[str]:
-    """Returns the lines that the program prints before it waits for further records."""
+    """Runs the first program; returns the lines that it prints before it waits for more records."""
     program = FIRST.replace("localhost:9092", broker.bootstrap)
     assert program != FIRST
     process = await asyncio.create_subprocess_exec(
@@ -87,7 +87,7 @@ async def run_first_program(broker: Broker) -> list[str]:
 
 
 async def test_the_start_pages_run_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    """A reader runs the programs in this order: each needs the records of earlier programs."""
+    """Runs the programs in a reader's order, because each needs the records of earlier programs."""
     async with Broker() as broker:
         broker.create_topic("greetings", partitions=1)
         broker.create_topic("orders", partitions=3)
@@ -157,7 +157,10 @@ async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs the README's block of secured clients; tests of TLS and SASL check such clients."""
+    """Runs the README's block of secured clients, without a broker.
+
+    Other tests check clients with TLS and SASL.
+    """
     monkeypatch.chdir(tmp_path)
     properties = "bootstrap.servers=b:9093\nsecurity.protocol=SSL\n"
     Path("client.properties").write_text(properties, encoding="ascii")

@@ -1,7 +1,7 @@
-"""Tests that docs/how-to/records.md describes the code; test_pages.py runs its programs.
+"""Tests that docs/how-to/records.md describes the code; test_pages.py runs the page's programs.
 
-This module is not in tests/unit/records: those tests also run on compiled modules, in a folder
-without the docs.
+This module is not in tests/unit/records, because those tests also run on compiled modules, in a
+folder without the docs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that docs/troubleshooting.md quotes texts in the code, and Kafka's error codes."""
+"""Tests docs/troubleshooting.md: the quoted texts are in the code, the error codes are Kafka's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GAP = "\0"
 
 
 def texts(node: ast.expr) -> str:
-    """Returns the text of a string literal, an f-string or their sum, with `GAP` for each value."""
+    """Returns a text expression's text: a literal, an f-string or a sum, with `GAP` for values."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return re.sub(r"%[sdr]|%\.\df", GAP, node.value)
     if isinstance(node, ast.JoinedStr):
@@ -37,7 +37,7 @@ def texts(node: ast.expr) -> str:
 
 @cache
 def said() -> str:
-    """Returns the string literals and f-strings in the code, one per line."""
+    """Returns the text of all string literals and f-strings in the code, one per line."""
 
     def of_file(path: Path) -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""Tests that the folder `kproto` works under any name, when copied into another code base."""
+"""Tests that the folder `kproto` can be copied into another code base, and works under any name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Tests lazy imports of `kproto_pipeline`.
 
-The package loads no other kproto module. Its columns load neither PySpark nor the client.
+Importing the package loads no other module of kproto. Importing its columns loads neither PySpark
+nor the client.
 """
 
 from __future__ import annotations

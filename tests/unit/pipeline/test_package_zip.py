@@ -69,7 +69,7 @@ def test_zip_has_all_packages_in_pure_python(package: Path) -> None:
 
 @pytest.mark.slow
 def test_errors_are_explained_from_the_zip(package: Path) -> None:
-    """The error's explanation reads the message definitions, which are in the zip."""
+    """To explain an error, the package reads the message definitions, which must be in the zip."""
     run(package, EXPLAINS)
 
 

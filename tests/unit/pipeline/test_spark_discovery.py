@@ -1,7 +1,7 @@
-"""Tests `pyspark_kproto`, by which Spark discovers the data source.
+"""Tests `pyspark_kproto`, the module by which Spark discovers the data source.
 
-Importing `pyspark_kproto` must load no other module. If a package is missing, the import must
-succeed, and only the constructor of `DefaultSource` raises ImportError.
+Importing `pyspark_kproto` must load no other module. If a package is missing, the import must still
+succeed; then the constructor of `DefaultSource` raises ImportError.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that error codes that callers catch have their own classes, as in Java."""
+"""Tests that each error code that callers catch has a class of its own, as in Java."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from kproto.testing.instances import Fill, instance
 
 
 def places(shape: StructLayout) -> int:
-    """Returns how many error codes an instance with two elements per array has."""
+    """Returns the number of error codes in an instance whose arrays have two elements each."""
     count = 0
     for field in shape.all_fields():
         inner = struct_of(field.type)

@@ -1,4 +1,4 @@
-"""Tests both sides of a connection against each other; responses out of order are refused."""
+"""Tests both sides of a connection against each other; both refuse responses out of order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unframed(data: bytes) -> bytes:
 
 
 def is_answered(request: Request[Response], version: int) -> bool:
-    """Returns whether the broker answers a request, by the test's own code."""
+    """Returns whether a broker answers a request, without using the tested code."""
     if isinstance(request, ProduceRequest):
         return request.acks != 0
     if isinstance(request, AddPartitionsToTxnRequest):
@@ -118,7 +118,7 @@ def test_a_produce_without_acks_waits_for_nothing() -> None:
 
 
 def test_no_transactions_no_answer() -> None:
-    """Kafka 3.9.2 and 4.4.0 do not answer AddPartitionsToTxn v4 or v5 with no transactions."""
+    """Kafka 3.9.2 and 4.4.0 do not answer AddPartitionsToTxn v4 and v5 without transactions."""
     empty = AddPartitionsToTxnRequest()
     assert expects_response(empty, 3)
     assert not expects_response(empty, 4)
@@ -252,9 +252,9 @@ def test_an_api_versions_of_the_future_and_its_refusal() -> None:
 
 
 def test_bytes_behind_a_request_are_kept() -> None:
-    """librdkafka 2.16 requests all topics with a null array of four bytes instead of one byte.
+    """librdkafka 2.16 encodes a null array in four bytes, although one byte is right here.
 
-    Three bytes are left after the body.
+    So three bytes follow the body of its Metadata request for all topics.
     """
     body = bytes.fromhex("00" + "00000000" + "00" + "00")
     head = bytes.fromhex("0003000c00000003" + "0007" + b"rdkafka".hex() + "00")

@@ -1,4 +1,4 @@
-"""Tests the table of error codes: it has the newest release's codes; unknown codes have names."""
+"""Tests the table of error codes: all codes of the newest release, and names for unknown codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests frames: any split of the bytes yields the same frames, and large frames are refused."""
+"""Tests frames: the same frames for any split of the bytes, and the refusal of too large frames."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sizes = st.one_of(
 
 
 def contents(size: int) -> bytes:
-    """Returns bytes that repeat every 251 bytes, so that a test notices a displaced piece."""
+    """Returns bytes with a period of 251, so that a test notices a piece in the wrong place."""
     return (bytes(range(251)) * (size // 251 + 1))[:size]
 
 
@@ -43,7 +43,7 @@ def feed(reader: FrameReader, piece: bytes) -> list[bytes]:
 
 
 def read_into(reader: FrameReader, piece: bytes) -> list[bytes]:
-    """Copies a piece into the reader's buffer as a transport does, as much as fits at a time."""
+    """Copies a piece into the reader's buffer in as many steps as needed, as a transport does."""
     frames = []
     while piece:
         room = reader.buffer()
@@ -117,7 +117,7 @@ def test_a_frame_takes_memory_for_what_came_and_not_for_what_it_announced(
 
 @ways
 def test_memory_is_kept_for_the_next_frame_up_to_a_bound(deliver: Deliver) -> None:
-    """A frame in reused memory must not overwrite frames that were returned before."""
+    """A frame in reused memory must not change frames that the reader returned before."""
     reader = FrameReader()
     wanted = [contents(size) for size in (3_000_000, REUSED_BYTES, 3 * SHARED, 2_000_003)]
     tracemalloc.start()

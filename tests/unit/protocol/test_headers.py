@@ -1,4 +1,4 @@
-"""Tests the version of the header for each message, and the bytes of headers."""
+"""Tests which header version each message version has, and the bytes of the headers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_header_versions_are_those_of_kafka() -> None:
 
 
 def test_header_versions_are_those_that_kafkas_own_table_gives() -> None:
-    """Covers the versions that ApiMessageType of 3.9.2 or 4.4.0 calls supported."""
+    """Checks all versions that ApiMessageType of Kafka 3.9.2 or 4.4.0 lists as supported."""
     lines = GOLDEN_VERSIONS.read_text(encoding="utf-8").splitlines()
     rows = [tuple(map(int, line.split(","))) for line in lines if not line.startswith("#")]
     assert len(rows) == 368
@@ -120,7 +120,7 @@ def bounds(text: str) -> range:
 
 
 def test_header_versions_follow_the_definitions() -> None:
-    """Reads the definitions of the releases, so that a new release is covered at once."""
+    """Checks all definitions in schemas/, so that the test covers a new release at once."""
     checked = 0
     for path, node in definitions():
         is_request = node["type"] == "request"
@@ -178,7 +178,10 @@ def test_controlled_shutdown_v0_has_no_client_id() -> None:
 
 @pytest.mark.parametrize(("key", "version"), [(3, 14), (18, 6), (18, -1), (999, 0), (-1, 3)])
 def test_header_of_an_unknown_api_key_is_read(key: int, version: int) -> None:
-    """A broker answers an unknown version of ApiVersions with its own versions (KIP-511)."""
+    """The header is read for any version, too: a broker must answer an unknown ApiVersions version.
+
+    The answer lists the versions that the broker supports (KIP-511).
+    """
     data = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
     parsed = headers.parse_request_header(data + b"\x00\x00\x00\x09\x00\x03new\x00body")
     assert parsed[:4] == (key, version, 9, "new")

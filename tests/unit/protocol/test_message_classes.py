@@ -212,7 +212,7 @@ async def test_an_own_request_without_its_response_is_told(tmp_path: Path) -> No
 
 
 def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
-    """TalkRequest is only a data message: it has a request's name, but no api key."""
+    """TalkRequest has the name of a request, but is a data message without an API key."""
     data = definition("data", 0, "TalkRequest")
     del data["apiKey"]
     half = made(tmp_path, "half", data, definition("response", 1002, "TalkResponse"))
@@ -226,10 +226,10 @@ def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
 
 
 def test_kafkas_messages_generated_anew_are_taken_for_what_they_are(tmp_path: Path) -> None:
-    """A package that was generated from a Kafka release has its own classes of Kafka's messages.
+    """A package generated from Kafka's definitions has classes of its own for Kafka's messages.
 
-    Connections return messages of these classes, and expect no response to the package's
-    ProduceRequest with acks=0.
+    If a user sends such classes, connections return this package's classes, and expect no response
+    to its ProduceRequest with acks=0.
     """
     produce = definition("request", 0, "ProduceRequest")
     produce["fields"] = [{"name": "Acks", "type": "int16", "versions": "0+"}]

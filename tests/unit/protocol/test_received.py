@@ -135,7 +135,7 @@ def test_the_header_without_a_client_id() -> None:
 
 
 def test_body_with_longer_encodings_is_written_back_unchanged() -> None:
-    """The body has a compact length of 2 in two bytes, and the byte 7 for true."""
+    """The body has a compact length of 2 in two bytes, and the byte 7 instead of 1 for true."""
     body = bytes.fromhex("8200" + "00" * 16 + "0261" + "00" + "07" + "00" + "00")
     header = request_header(2, 3, 12, 1, None)
     received = read_request(header + body)
@@ -184,7 +184,7 @@ def test_response_header_with_longer_encodings_is_written_back_unchanged() -> No
 
 
 def quotas(value: float | bytes) -> bytes:
-    """Returns a DescribeClientQuotasResponse v1 with one quota: a number or its encoded bytes."""
+    """Returns a DescribeClientQuotasResponse v1 with one quota, a number or its encoding."""
     entry = EntryData(values=[ValueData(key="k", value=1.0)])
     data = DescribeClientQuotasResponse(entries=[entry]).encode(1)
     wanted = struct.pack(">d", value) if isinstance(value, float) else value
@@ -217,7 +217,7 @@ def test_a_nan_that_nobody_changed_is_written_back(nan: str) -> None:
 
 @pytest.mark.parametrize("kind", [bytearray, lambda data: memoryview(bytearray(data))])
 def test_a_buffer_may_be_used_again(kind: Any) -> None:
-    """A caller may read each frame into the same buffer."""
+    """A caller may use one buffer for all frames; a message must not depend on it afterwards."""
     _, asked = ClientConnection("me").send(MetadataRequest(topics=None), 12)
     buffer = kind(asked[4:] + b"behind")
     request = read_request(buffer)
@@ -258,7 +258,7 @@ def test_a_changed_message_is_written_in_its_place() -> None:
 
 
 def test_a_message_may_be_written_from_nothing() -> None:
-    """A test broker creates the message itself, without received bytes."""
+    """A test broker can create a received message itself, from no received bytes."""
     asked = ReceivedRequest(3, 9, 4, "c", MetadataRequest(), 0, b"")
     assert read_request(asked.to_frame()[4:]).message == MetadataRequest()
     answer = ReceivedResponse(3, 9, 4, MetadataResponse(), 0, b"")
@@ -281,7 +281,7 @@ def test_a_refusal_without_a_form_is_written_back() -> None:
 
 
 def test_one_response_is_read_by_itself() -> None:
-    """A response of a capture can be read without a connection, if its request is known."""
+    """A captured response can be read without a connection, if API key and version are known."""
     data = encode_response_header(MetadataResponse, 9, -3) + MetadataResponse().encode(9)
     answer = read_response(data, 3, 9)
     assert (answer.message, answer.correlation_id) == (MetadataResponse(), -3)

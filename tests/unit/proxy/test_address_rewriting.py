@@ -1,8 +1,8 @@
 """Tests that the proxy rewrites the addresses of brokers in responses.
 
-Two tables together name every response with addresses: `NODE_FIELDS` has the responses that the
-proxy rewrites, and `UNREWRITTEN_RESPONSES` has the other responses. A broker whose address changes
-keeps its port at the proxy.
+Every response with addresses is in one of two tables: `NODE_FIELDS` has the responses that the
+proxy rewrites, and `UNREWRITTEN_RESPONSES` has the others. If the address of a broker changes, the
+broker keeps its port at the proxy.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ async def send_and_read(bootstrap: str) -> None:
 
 
 async def test_a_client_through_the_rewriting_proxy_and_its_recording() -> None:
-    """The broker advertises an unreachable address, so clients need the rewritten address."""
+    """The broker advertises an unreachable address, which the proxy must replace."""
     told, file = Told(), io.BytesIO()
     async with Broker(BrokerSettings(advertised_host=NOWHERE)) as broker:
         broker.create_topic("seen", partitions=1)
@@ -111,7 +111,7 @@ async def test_a_client_through_the_rewriting_proxy_and_its_recording() -> None:
 async def target(
     answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[str]:
-    """Yields the address of a server that runs `answer` for each connection."""
+    """Yields the address of a server that runs `answer` for each of its connections."""
     served: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,7 +164,7 @@ PASSED = {
 async def test_any_bytes_pass_as_they_are_and_ends_one_side_at_a_time(
     name: str, rewrite: bool
 ) -> None:
-    """The target returns all bytes, which are no valid responses; the proxy passes them on."""
+    """The server returns the client's bytes; the proxy passes them on, valid frames or not."""
     told, sent = Told(), PASSED[name] * 3
     settings = ProxySettings(rewrite=rewrite)
     async with target(echo) as address, told.proxy(address, settings) as proxy:
@@ -277,7 +277,7 @@ class Cluster:
 
 
 async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[int, int]:
-    """Returns the ports of the brokers in Metadata, by broker id."""
+    """Sends a Metadata request; returns the port of each broker in the response, by broker id."""
     client = ClientConnection("me")
     writer.write(client.send(MetadataRequest(topics=[]), 12)[1])
     async with asyncio.timeout(20):
@@ -338,7 +338,7 @@ async def test_a_taken_address_and_wrong_ones() -> None:
 
 @pytest.mark.parametrize("turns", range(8))
 async def test_unanswered_requests_are_reported_when_the_proxy_ends(turns: int) -> None:
-    """The proxy may end before, with or after the connection."""
+    """The proxy ends before, with or after the connection, depending on `turns`."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)

@@ -1,4 +1,4 @@
-"""Tests the proxy for brokers with TLS and SASL: clients use plaintext, without SASL."""
+"""Tests the proxy for brokers with TLS and SASL; its clients use plaintext, without SASL."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ new_records = st.lists(
 
 
 def contents(records: list[Record]) -> list[NewRecord]:
-    """Converts records that were read to `NewRecord`s with the same content."""
+    """Converts decoded records to `NewRecord`s with the same content."""
     return [(r.key, r.value, r.headers, r.timestamp) for r in records]
 
 
@@ -49,13 +49,16 @@ def record_bytes(
     header_block: bytes = b"\x00",
     length: int | None = None,
 ) -> bytes:
-    """Returns a record with these encoded parts; `length` overrides the correct length."""
+    """Returns an encoded record with these parts; `length` replaces the correct length."""
     body = b"".join((b"\x00", timestamp_delta, offset_delta, key, value, header_block))
     return encode_varint(len(body) if length is None else length) + body
 
 
 def batch_bytes(payload: bytes, **fields: Any) -> bytes:
-    """Returns a batch of `payload` with a correct checksum; `fields` as in RecordBatch."""
+    """Returns a batch with `payload` as its records, and a correct checksum.
+
+    `fields` are header fields with the names that RecordBatch has.
+    """
     checked = HEADER_FROM_ATTRIBUTES.pack(
         fields.get("attributes", 0),
         fields.get("last_offset_delta", 0),

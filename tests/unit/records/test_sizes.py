@@ -1,4 +1,4 @@
-"""Tests `max_bytes` of builders: records may fill all bytes, and one byte more is refused."""
+"""Tests `max_bytes` of builders: records may fill these bytes exactly, but not exceed them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_message_set_is_filled_to_the_last_byte(magic: int, values: list[bytes
 
 
 def test_a_refused_record_can_be_the_first_of_the_next_batch() -> None:
-    """`append` returns False and adds nothing, so the caller can append the record again later."""
+    """If a record does not fit, `append` returns False and leaves the batch unchanged."""
     size = len(encode_batch([(None, bytes(100), (), T)]))
     builder = BatchBuilder(max_bytes=size)
     assert builder.append(None, bytes(100), timestamp=T)

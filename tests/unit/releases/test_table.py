@@ -1,4 +1,4 @@
-"""Tests the written table of releases: a row per change, and the newest name of each API."""
+"""Tests the generated table of releases: a row per change, and each API by its newest name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the changes between versions, and between releases."""
+"""Tests the changes between versions of a message, and between releases."""
 
 from __future__ import annotations
 

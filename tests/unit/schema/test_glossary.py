@@ -50,7 +50,7 @@ def specs() -> list[MessageSpec]:
 
 
 def field_paths() -> list[FieldPath]:
-    """Returns the path of every field; the struct of a top-level field is its message."""
+    """Returns the path of every field; for a top-level field, the struct is the message itself."""
     return [
         FieldPath(message.name, struct, field)
         for message in specs()
@@ -63,7 +63,7 @@ def field_paths() -> list[FieldPath]:
 
 
 def struct_names() -> set[str]:
-    """Returns the name of every struct, as "Struct" and as "Message.Struct"."""
+    """Returns two names of every struct: "Struct" and "Message.Struct"."""
     return {
         name
         for message in specs()
@@ -77,7 +77,7 @@ def tables() -> dict[str, dict[str, Any]]:
 
 
 def sentences() -> dict[str, str]:
-    """Returns every sentence by its key in the file."""
+    """Returns every sentence of the glossary, by its key in the glossary file."""
     glossary = load_glossary()
     named: dict[str, dict[str, str]] = {
         "fields": dict(glossary.fields),

@@ -39,7 +39,7 @@ JSON = st.recursive(
 
 
 def places(shape: StructLayout, node: Any, path: str = "") -> Iterator[tuple[Any, str, str]]:
-    """Yields the object, key and path of each field, including fields of other versions."""
+    """Yields (object, key, path) of each field in a JSON message; fields of other versions, too."""
     for field in shape.all_fields():
         key = json_name(field.name)
         where = f"{path}.{key}" if path else key
@@ -57,7 +57,7 @@ def places(shape: StructLayout, node: Any, path: str = "") -> Iterator[tuple[Any
 
 
 def put(name: str, version: int, node: Any, place: tuple[Any, str, str], value: Any) -> None:
-    """Reads the message with `value` in one field; an error must name a path in that field."""
+    """Reads the JSON with `value` in one field; an error must name this field or one inside it."""
     owner, key, path = place
     original = owner.get(key, ...)
     owner[key] = value

@@ -35,7 +35,7 @@ from kproto.wire.uuid import Uuid
 
 
 class IsolationLevel(IntEnum):
-    """An integer for which `str` does not return its digits."""
+    """An enumeration of integers, whose `str` may not return the digits of the integer."""
 
     COMMITTED = 1
 
@@ -70,7 +70,7 @@ def test_every_buffer_that_is_encoded_is_written() -> None:
 
 
 class Other(bytes):
-    """Bytes whose `__bytes__` returns other bytes than their buffer has."""
+    """A subclass of bytes whose `__bytes__` returns other bytes than its buffer contains."""
 
     def __bytes__(self) -> bytes:
         return b"others"
@@ -342,7 +342,7 @@ def test_a_former_name_of_a_field_of_another_version_is_read() -> None:
 
 
 def written_and_read(request: FetchRequest) -> FetchRequest:
-    """Returns the request after writing it to JSON and reading it back."""
+    """Returns a request after converting it to JSON and back."""
     return FetchRequest.from_json(request.to_json(15), 15)
 
 

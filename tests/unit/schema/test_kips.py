@@ -1,6 +1,6 @@
 """Tests the table of KIPs: every version has a row, and every row has a source.
 
-A row names only fields that the request or response has.
+The fields that a row names must be fields of the request or the response.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ DEFINITION = MessageSpec.from_json(
 
 
 def described(shape: StructLayout) -> list[str]:
-    """Returns each field as `name:kind`; c is compact, n is nullable, # precedes the tag."""
+    """Returns each field as `name:kind`, then `/c` for compact, `n` for nullable, `#` and tag."""
     out = []
     for field in shape.all_fields():
         marks = ("c" if field.type.compact else "") + ("n" if field.type.nullable else "")
@@ -154,10 +154,10 @@ def every_struct(shape: StructLayout) -> list[StructLayout]:
 
 
 def test_every_element_of_an_array_takes_a_byte_or_more() -> None:
-    """A reader can then refuse a count above the number of remaining bytes."""
+    """Because of this, a decoder can refuse an array count above the number of remaining bytes."""
 
     def check(shape: StructLayout, path: str) -> int:
-        """Returns the minimum size of a struct, and checks the elements of its arrays."""
+        """Returns the minimum size of a struct; checks that no array inside has empty elements."""
         fewest = int(shape.flexible)
         for field in shape.all_fields():
             kind, where = field.type, f"{path}.{field.name}"

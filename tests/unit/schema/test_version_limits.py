@@ -1,4 +1,4 @@
-"""Tests which versions a message can have, given the values of its fields."""
+"""Tests which versions of a message can encode the values of its fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits the async tests of this folder to two minutes, and checks for tasks left behind."""
+"""Limits each async test of this folder to two minutes; fails if a test leaves tasks behind."""
 
 from __future__ import annotations
 

@@ -164,7 +164,10 @@ def test_any_broker_answer_is_accepted_or_an_authentication_error(
 
 
 def test_a_session_that_is_too_short_to_be_renewed_ends_its_connection_alone() -> None:
-    """Kafka refuses a second handshake within one second; a new connection has a new session."""
+    """Kafka refuses to renew a SASL session within one second; only this connection is closed.
+
+    A new connection starts with a new session.
+    """
     told = {}
     for again in (False, True):
         asking = Authentication(

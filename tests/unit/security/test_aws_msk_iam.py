@@ -39,7 +39,7 @@ def test_the_signature_of_aws_own_example() -> None:
 
 
 class Server:
-    """Accepts or refuses a token, with the responses of Amazon's brokers."""
+    """Answers a token as Amazon's brokers do: accepts or refuses it."""
 
     mechanism = "AWS_MSK_IAM"
     username: str | None = None

@@ -1,6 +1,7 @@
-"""Tests the causes that errors of failed connections name.
+"""Tests the causes that the errors of failed connections name.
 
-The failures are TLS errors, a TLS answer on a plaintext connection, and closed connections.
+A connection fails by a TLS error, by a TLS answer to a plaintext client, or because the broker
+closes it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ SALTED = SaltedCredential.derive("hunter2", salt=b"salt", prepare_strings=False)
 
 
 class Listener:
-    """The broker's side of a handshake, frame by frame, with SCRAM-SHA-256 for one user."""
+    """A broker's side of the handshake; it authenticates one user by SCRAM-SHA-256."""
 
     def __init__(self, handshake: int = 1, authenticate: int | None = 2) -> None:
         self.keys = [(18, 4), (17, handshake)]
@@ -70,7 +70,7 @@ def opening(password: str = "hunter2", mechanism: str = "SCRAM-SHA-256") -> Conn
 
 
 def played(one: ConnectionHandshake, answer: Callable[[bytes], bytes]) -> int:
-    """Returns how many frames the client sent until it was authenticated."""
+    """Runs a handshake to its end; returns how many frames the client has sent."""
     count = 0
     sent: bytes | None = one.begin()
     while sent is not None:

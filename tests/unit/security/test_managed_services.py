@@ -1,4 +1,4 @@
-"""Tests properties files of managed services, unchanged except for names."""
+"""Tests the properties files that managed services document; only names are changed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def read(tmp_path: Path, text: str) -> ClientProperties:
 
 
 def vars_of(grant: ClientCredentials) -> dict[str, Any]:
-    """Returns the arguments of a grant; the headers contain the secret."""
+    """Returns the settings of a grant, which include headers and body with the secret."""
     return {name: vars(grant)[name] for name in ("token_url", "extensions", "_headers", "_body")}
 
 

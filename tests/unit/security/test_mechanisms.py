@@ -1,4 +1,4 @@
-"""Tests the SASL mechanism classes: what they send, refuse, and never show."""
+"""Tests the SASL mechanism classes: what they send and refuse, and that they show no secret."""
 
 from __future__ import annotations
 

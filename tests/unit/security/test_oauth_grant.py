@@ -1,4 +1,4 @@
-"""Tests the OAuth client-credentials grant against an issuer in the test, with and without TLS."""
+"""Tests the OAuth client-credentials grant against the test's own issuer, with and without TLS."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Issuer:
-    """Answers each request with the next of `answers` (status, body); repeats the last answer."""
+    """A token issuer that gives each request the next of `answers` (status, body).
+
+    Repeats the last answer for all further requests.
+    """
 
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.answers = list(answers)
@@ -219,7 +222,7 @@ async def test_an_issuer_that_is_nowhere() -> None:
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("pause_s", [0.05, 0.4])
 async def test_slow_response_of_the_issuer_times_out(status: int, pause_s: float) -> None:
-    """The error is from the timeout of one read or of the whole response, whichever is first."""
+    """Both one read and the whole response have a timeout; the first that expires is the error."""
     gone = asyncio.Event()
 
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -129,7 +129,7 @@ def test_no_position_can_be_missing_but_that_of_a_group() -> None:
 
 
 def test_the_protocol_of_groups() -> None:
-    """Kafka has no name for "auto" (KIP-848), which is the default without the property."""
+    """Without the property, kproto uses "auto" (KIP-848), a value that Kafka does not have."""
     found = read_values({"group.protocol": "CONSUMER", "group.remote.assignor": "uniform"})
     assert found.group == {"group_protocol": "consumer", "server_assignor": "uniform"}
     assert read_values({"group.protocol": "classic"}).group == {"group_protocol": "classic"}
@@ -377,7 +377,7 @@ SECRET_NAMES = [
 
 
 def said_of(named: dict[str, str]) -> tuple[str, str]:
-    """Returns (repr of the settings, ""), or ("", the error with its traceback)."""
+    """Returns the settings of `named` as text and "", or "" and the error with its traceback."""
     try:
         return repr(read_values(named)), ""
     except ConfigurationError as error:

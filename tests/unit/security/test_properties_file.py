@@ -65,7 +65,7 @@ def test_an_entry_knows_its_line_and_hides_its_value() -> None:
 
 
 def escaped(text: str, also: str = "") -> str:
-    """Returns `text`, escaped so that a properties file reads it back; escapes `also`, too."""
+    """Returns `text` as written in a properties file; `also` has further characters to escape."""
     return "".join(f"\\{char}" if char in "\\#!=: \t\f" + also else char for char in text).replace(
         "\n", "\\n"
     )

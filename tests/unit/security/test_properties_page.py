@@ -1,4 +1,4 @@
-"""Tests the table and the examples of docs/reference/client-properties.md."""
+"""Tests that the table and the examples of docs/reference/client-properties.md are correct."""
 
 from __future__ import annotations
 

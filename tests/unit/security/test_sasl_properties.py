@@ -1,4 +1,4 @@
-"""Tests the conversion of `sasl.*`: mechanisms, login modules, tokens, missing values."""
+"""Tests the conversion of properties `sasl.*`: mechanisms, login modules, tokens, errors."""
 
 from __future__ import annotations
 

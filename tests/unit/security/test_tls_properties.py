@@ -1,4 +1,4 @@
-"""Tests the conversion of `ssl.*`, by the names of Java and of librdkafka."""
+"""Tests the conversion of properties `ssl.*`, with the names of Java and of librdkafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nhunter2hunter2=\n-----END PRIVATE KEY-----\n
 
 
 def tls(**properties: Any) -> Any:
-    """Returns the `tls` setting for properties; `__` in a name stands for a dot."""
+    """Returns the `tls` setting for properties; in a keyword's name, `__` stands for a dot."""
     named = {name.replace("__", "."): value for name, value in properties.items()}
     return read_values({"security.protocol": "SSL", **named}).settings["tls"]
 

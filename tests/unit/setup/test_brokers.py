@@ -1,4 +1,4 @@
-"""Tests how the tests search for a broker: the order, and the result if there is none."""
+"""Tests in which order the test setup searches for a broker, and the result if it finds none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.kafka.properties import FIXED
 
 
 class Started:
-    """Fakes a container or a JVM node, and records starts and stops."""
+    """Fakes a broker, as a container or as a JVM node, and records its start and stop."""
 
     def __init__(self, bootstrap: str, happened: list[str]) -> None:
         self.bootstrap = bootstrap
@@ -35,7 +35,7 @@ class Started:
 
 @pytest.fixture
 def happened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Fakes a machine with a Docker engine and Java; returns the starts and stops of brokers."""
+    """Fakes a machine with Docker and Java; returns a list of the starts and stops of brokers."""
     events: list[str] = []
     monkeypatch.delenv("KPROTO_BOOTSTRAP", raising=False)
     monkeypatch.setattr(brokers, "engine_answers", lambda: True)

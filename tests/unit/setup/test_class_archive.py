@@ -1,4 +1,4 @@
-"""Tests that a broker's class archive is made once for each Kafka release and each Java."""
+"""Tests that a broker's class archive is made only once per Kafka release and Java version."""
 
 from __future__ import annotations
 

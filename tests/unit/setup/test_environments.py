@@ -1,4 +1,4 @@
-"""Tests when a virtual environment is created, and by which commands; nothing is installed."""
+"""Tests when and how a virtual environment is created; the commands are faked, not run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tools.setup.programs import ProgramError
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Returns the list of commands that were run; the fake `venv` creates an interpreter file."""
+    """Returns the list of all commands; the commands are not run.
+
+    A command with `venv` only creates the file of an interpreter.
+    """
     commands: list[list[str]] = []
 
     def run(command: list[str], **_: Any) -> str:

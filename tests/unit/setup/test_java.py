@@ -1,6 +1,6 @@
-"""Tests the choice of Java; scripts replace Java.
+"""Tests the choice of a Java; scripts take the place of Java.
 
-Also tests the wrapper of a Java without the vector module, which drops options for this module.
+Also tests the wrapper for a Java without the vector module: it drops the options for this module.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def fake_java(home: Path, version: str, *, vector: bool = True) -> Path:
-    """Creates a script that answers `-version` as a Java of this version, and returns `home`.
+    """Creates a script that answers `-version` as this Java version does; returns `home`.
 
-    For other arguments, the script prints the arguments.
+    The script prints all other arguments.
     """
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)

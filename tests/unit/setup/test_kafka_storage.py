@@ -1,4 +1,4 @@
-"""Tests that node storage is formatted once for each release, and copied with new ids."""
+"""Tests that a node's storage is formatted once per release; each node gets a copy with new ids."""
 
 from __future__ import annotations
 

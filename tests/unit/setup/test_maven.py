@@ -1,4 +1,4 @@
-"""Tests fetching jars with Maven, and its errors; a shell script replaces `mvn`."""
+"""Tests fetching jars with Maven, and the errors; a shell script takes the place of `mvn`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from tools.setup import java, maven
 
 
 class Setting(NamedTuple):
-    """A folder for the jars, a template of a pom, and the only folder on the PATH."""
+    """A folder for the jars, a template of a pom, and the folder that is the whole PATH."""
 
     folder: Path
     pom: Path
     programs: Path
 
     def answer(self, script: str) -> None:
-        """Makes `mvn` a script that logs its arguments; $out is its output folder."""
+        """Creates an `mvn` script that logs its arguments and then runs `script`.
+
+        In `script`, $out is the output folder.
+        """
         program = self.programs / "mvn"
         program.write_text(
             "#!/bin/sh\n"

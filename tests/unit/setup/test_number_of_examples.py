@@ -1,4 +1,4 @@
-"""Tests `examples`, which scales a test's own `max_examples` to the Hypothesis profile."""
+"""Tests `examples`, which adapts the `max_examples` of a test to the Hypothesis profile."""
 
 from __future__ import annotations
 

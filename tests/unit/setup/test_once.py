@@ -1,4 +1,4 @@
-"""Tests that a cache entry is made once, and is either complete or missing."""
+"""Tests that a cache entry is made only once, and that no reader sees an incomplete entry."""
 
 from __future__ import annotations
 

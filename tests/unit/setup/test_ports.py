@@ -1,6 +1,6 @@
-"""Tests the choice of ports, which are free, different, and not ephemeral ports.
+"""Tests the choice of ports: they are free, different, and outside of the ephemeral range.
 
-The caller may set the first port.
+The caller may choose the first port.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests running a program to its end, supervising a program, and printing a search's result."""
+"""Tests running a program to its end, supervising a program, and printing a search result."""
 
 from __future__ import annotations
 

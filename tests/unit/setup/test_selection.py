@@ -1,4 +1,4 @@
-"""Tests which groups of tests stay in one process of a run."""
+"""Tests which tests form a group that a parallel run keeps in one process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_row_is_an_existing_path() -> None:
 
 
 class Named:
-    """Implements the attributes of a test item that the selection reads."""
+    """A fake test item with the attributes that the selection reads."""
 
     def __init__(self, nodeid: str, *fixtures: str) -> None:
         self.nodeid = nodeid

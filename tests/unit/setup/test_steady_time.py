@@ -1,4 +1,4 @@
-"""Tests the steady clock, on which a pause of the machine counts at most a short time."""
+"""Tests the steady clock: if the machine pauses, the clock advances only by a short time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the pure wheel has no compiled file, and that the platform wheel has each of them."""
+"""Tests that the pure wheel has no compiled file, and that the platform wheel has all of them."""
 
 from __future__ import annotations
 

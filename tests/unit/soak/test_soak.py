@@ -1,4 +1,4 @@
-"""Tests a short soak run, its verdict on a leak, and its plot."""
+"""Tests the soak run: a short run, the verdict on a leak, and the plot."""
 
 from __future__ import annotations
 

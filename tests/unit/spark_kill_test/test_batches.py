@@ -1,4 +1,4 @@
-"""Tests that doubled records are counted by micro-batch, and running batches are recognized."""
+"""Tests counting duplicate records per micro-batch, and recognizing the running batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that lost, doubled and unordered records are counted separately."""
+"""Tests that lost, duplicate and unordered records are counted separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests which records a read_committed consumer sees (KIP-98), by transactions and markers.
+"""Tests which records a read_committed consumer sees (KIP-98), given transactions and markers.
 
 The tests need no broker.
 """
@@ -56,7 +56,7 @@ def test_two_aborted_transactions_of_one_producer_are_hidden() -> None:
 
 
 def test_a_marker_without_records_is_skipped() -> None:
-    """Compaction may have removed the transaction's records, and kept its marker."""
+    """Compaction can remove all records of a transaction, but keep its marker."""
     seen = aborted((4, 0))
     seen.on_control_batch(RecordBatch(marker(5, ABORT, 4)))
     assert not seen.is_aborted(of(6, 4))

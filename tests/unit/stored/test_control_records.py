@@ -161,9 +161,10 @@ def test_a_broken_control_record_is_a_decode_error(
 
 
 def test_the_offset_of_an_error_starts_at_the_value() -> None:
-    """The value of a marker is an int16 version and an int32 coordinator epoch.
+    """The error's offset counts from the start of the record's value.
 
-    In the tested record, the epoch is cut off after two bytes.
+    The value of a marker is an int16 version and an int32 coordinator epoch. In this record, the
+    epoch has only two bytes.
     """
     record = Record(5, key=b"\x00\x00\x00\x01", value=b"\x00\x00\x00\x00")
     with pytest.raises(DecodeError) as caught:

@@ -138,7 +138,7 @@ def test_a_decode_error_has_the_position_in_the_metadata_record(
 def test_a_truncated_record_has_its_error_within_the_rest(
     size: int, cls: type[Message], data: st.DataObject
 ) -> None:
-    """The error's position counts the frame of three bytes, too."""
+    """The error's offset counts from the start of the value, including the three-byte frame."""
     value = encode_metadata_record(MetadataRecord(data.draw(messages(cls, 0)), 0))
     size = 3 + size % (len(value) - 3)
     with pytest.raises(DecodeError) as alone:

@@ -1,4 +1,4 @@
-"""Tests the log of a group: commits, protocol conversions, and members left behind."""
+"""Tests reading a group's log: commits, protocol conversions, and members left in the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the table of a storm's verdict.
+"""Tests the table that shows the verdict of a storm.
 
 Also tests that docs/evidence/reliability.md has a section for each kind of storm.
 """

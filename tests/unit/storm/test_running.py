@@ -1,4 +1,4 @@
-"""Tests how a storm recognizes members that fail by a known fault of their client."""
+"""Tests how a storm recognizes members that fail because of a known fault of their client."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_end_by_a_known_fault_is_recognized(
 def test_a_starting_member_gets_no_signal_to_be_slow(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The signal would end a process that has not installed its handler yet."""
+    """The signal would kill a member's process that has not installed its signal handler yet."""
     monkeypatch.setattr(running, "KINDS", {"kproto": "none"})
     member = MemberProcess("kproto", 1, group)
     signals: list[int] = []

@@ -1,4 +1,4 @@
-"""Tests `judge`: it finds each fault of a group, and none in a history without faults."""
+"""Tests `judge`: it reports each fault of a group, and nothing in a history without faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def member(name: str, *lines: str, harmed: tuple[float, ...] = (), strict: bool 
 
 
 def reads(first: int, last: int, at: float, partition: int = 0) -> list[str]:
-    """Returns one `read` line per record, a tenth of a second apart."""
+    """Returns a `read` line for each offset from `first` to `last` - 1, at intervals of 0.1 s."""
     return [
         f"read {at + number / 10:.3f} {partition} {offset}"
         for number, offset in enumerate(range(first, last))

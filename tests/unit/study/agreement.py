@@ -1,6 +1,7 @@
-"""Compares the annotated tree of a message with the generated classes and with `explain`.
+"""Compares the annotated tree of a message with the generated classes and with `explain_decode`.
 
-An independent reader makes the tree, so the tree, the classes and `explain` test each other.
+An independent reader makes the tree, so a fault of the tree, the classes or `explain_decode` is
+found.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ __all__ = ["check_agreement", "check_every_byte", "check_values", "message_fault
 
 
 def message_fault(root: Node) -> Fault | None:
-    """Returns the fault that `decode` must find, or None if `decode` must succeed."""
+    """Returns the tree's fault that `decode` must report, or None if `decode` must succeed."""
     return next((fault for fault in faults(root) if fault.layer == "message"), None)
 
 
 def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
-    """Returns the tree of `data`; checks that it has the fault that `explain` finds, or none.
+    """Returns the tree of `data`; checks that its fault equals the fault of `explain_decode`.
 
-    Compares the fault's reason, path and offset. Also checks that the nodes cover every byte.
+    Compares reason, path and offset of the faults; both may be None. Also checks that the nodes
+    cover every byte.
     """
     root = annotate(data, cls, version)
     expected = explain_decode(cls._definition(), version, data)
@@ -58,7 +60,7 @@ def check_every_byte(root: Node, data: bytes) -> None:
 
 
 def check_values(cls: type[Message], version: int, message: Message, root: Node) -> None:
-    """Checks that each value of the tree equals the value that the class decodes."""
+    """Checks that each value in the tree equals the value in the message that the class decodes."""
     _check_struct(layout(cls._definition(), version), root, message, message_module(cls))
 
 
@@ -92,7 +94,7 @@ def _check_struct(shape: StructLayout, node: Node, held: Any, module: str) -> No
 
 
 def _head_of_tag(raw: bytes) -> int:
-    """Returns the size in bytes of two varints, the tag's number and size."""
+    """Returns the size in bytes of a tagged field's head: the varints of its tag and its size."""
     at = seen = 0
     while seen < 2:
         seen += raw[at] < 128

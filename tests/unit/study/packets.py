@@ -25,7 +25,7 @@ def connection(
     client: tuple[str, int] = CLIENT,
     broker: tuple[str, int] = BROKER,
 ) -> list[TcpSegment]:
-    """Returns the segments of a connection with these frames, from its SYN to its FIN."""
+    """Returns the TCP segments of a connection with the frames of `talk`, from SYN to FIN."""
     segments: list[TcpSegment] = []
     nexts = {client: numbers[0], broker: numbers[1]}
 
@@ -145,7 +145,10 @@ def _block(kind: int, body: bytes, order: str) -> bytes:
 
 
 def _two_interfaces(segments: Iterable[TcpSegment], link: Link) -> bytes:
-    """Returns a big-endian pcapng file with nanosecond timestamps; interface 2 has the packets."""
+    """Returns a big-endian pcapng file of two interfaces, with nanosecond timestamps.
+
+    All packets are of the second interface.
+    """
     out = _block(0x0A0D0D0A, struct.pack(">IHHq", 0x1A2B3C4D, 1, 0, -1), ">")
     out += _block(1, struct.pack(">HHI", 147, 0, 0), ">")
     out += _block(1, struct.pack(">HHIHHBxxxHH", link.number, 0, 0, 9, 1, 9, 0, 0), ">")
@@ -166,5 +169,5 @@ FORMATS = {
 
 
 def file_of(segments: Iterable[TcpSegment], link: str = "Ethernet", form: str = "pcap") -> bytes:
-    """Returns a capture file of these segments."""
+    """Returns the bytes of a capture file in format `form` with these segments."""
     return FORMATS[form](segments, LINKS[link])

@@ -1,4 +1,4 @@
-"""Provides conversations for tests, as frames: a client's requests and a broker's responses."""
+"""Provides conversations for tests: the frames of a client's requests and a broker's responses."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ STEPS: Sequence[Step] = (
 
 
 def frames(steps: Sequence[Step] = STEPS, times: int = 1) -> list[tuple[bytes, bytes]]:
-    """Returns the frames of each request and its response, which is empty if there is none."""
+    """Returns (request frame, response frame) for each step.
+
+    The response frame is empty if the step has no response.
+    """
     client, server = ClientConnection("me"), ServerConnection()
     pairs = []
     for request, response, version in [*steps] * times:

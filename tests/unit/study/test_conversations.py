@@ -1,4 +1,4 @@
-"""Tests that events are reported in order for any split of the bytes, without a lost byte.
+"""Tests that traffic is split into ordered events, whatever pieces the bytes arrive in.
 
 Also tests missing, broken and unexpected bytes, and SASL tokens without request headers.
 """
@@ -114,7 +114,7 @@ def test_raw_tokens_behind_a_handshake_of_version_0(mechanism: str, tokens: int)
 
 
 def test_a_token_that_is_not_answered_is_called_so() -> None:
-    """A broker closes the connection after a wrong password."""
+    """After a wrong password, a broker closes the connection without an answer."""
     handshake: Step = (SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse(), 0)
     talk = ConversationSplitter()
     alternating([*frames([handshake]), (frame(b"\0me\0secret"), b"")], talk)
@@ -242,7 +242,7 @@ def test_a_conversation_keeps_the_bytes_of_requests_when_told_so() -> None:
 
 @pytest.mark.slow
 def test_a_frame_that_comes_in_crumbs_takes_little_memory() -> None:
-    """Storing a timestamp for each byte would take many times the memory of the bytes."""
+    """Bytes arrive one by one; a stored time for each would take many times their own memory."""
     whole = frame(bytes(20_000))
     talk = ConversationSplitter()
     tracemalloc.start()

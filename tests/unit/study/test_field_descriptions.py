@@ -1,4 +1,4 @@
-"""Tests descriptions of fields, which are from the glossary of kproto.schema."""
+"""Tests the descriptions of fields, which come from the glossary of kproto.schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests reading captures: which connections are Kafka's, their client side, missing bytes."""
+"""Tests reading captures: it finds Kafka's connections, their client side, and missing bytes."""
 
 from __future__ import annotations
 

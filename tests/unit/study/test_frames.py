@@ -1,4 +1,4 @@
-"""Tests annotated trees of the frames that a client and a broker send, and of partial frames."""
+"""Tests annotated trees of the frames between a client and a broker, and of partial frames."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def response_frame(message: Message, version: int) -> bytes:
 
 @contextlib.asynccontextmanager
 async def tapped() -> AsyncIterator[tuple[str, list[bytearray], list[bytearray]]]:
-    """Yields the address of a proxy to a broker, and the bytes of the clients and of the broker.
+    """Yields a proxy's address, and the bytes sent through it by the clients and by the broker.
 
-    Each side has one buffer per connection.
+    The bytes are lists of buffers, with one buffer per connection.
     """
     asked: list[bytearray] = []
     answered: list[bytearray] = []

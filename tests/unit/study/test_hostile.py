@@ -1,4 +1,4 @@
-"""Tests that any bytes have a tree: no error, bounded memory and linear time."""
+"""Tests that any bytes yield a tree: without an error, in bounded memory and linear time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def records(source: random.Random) -> bytes:
 
 
 def with_records(source: random.Random) -> tuple[Message, int]:
-    """Returns a produce or fetch message of an internal topic, and its version."""
+    """Returns a Produce request or a Fetch response of an internal topic, and its version."""
     topic = source.choice(TOPICS)
     if source.random() < 0.5:
         data = PartitionProduceData(records=records(source))
@@ -62,7 +62,7 @@ def with_records(source: random.Random) -> tuple[Message, int]:
 
 
 def frames(source: random.Random) -> Iterator[tuple[bytes, type[Message], int]]:
-    """Yields frames of random requests and responses, without end."""
+    """Yields an endless series of frames of random requests and responses."""
     classes: list[type[Message]] = [
         cls for cls in map(class_of, NAMES) if issubclass(cls, Request | Response)
     ]
@@ -81,7 +81,7 @@ def frames(source: random.Random) -> Iterator[tuple[bytes, type[Message], int]]:
 
 
 def answer(data: bytes, cls: type[Message], version: int, source: random.Random) -> Node:
-    """Returns the tree that a random `annotate` function makes from the bytes."""
+    """Returns the tree of the bytes, made by one of the `annotate` functions at random."""
     topic = source.choice(TOPICS)
     match source.randrange(4):
         case 0 if issubclass(cls, Request):
@@ -133,7 +133,7 @@ def test_random_bytes() -> None:
 
 
 def repeated(size: int) -> list[tuple[str, int, bytes]]:
-    """Returns tuples (message, version, bytes); each repeats a small node in about `size` bytes."""
+    """Returns several (message, version, bytes); the bytes repeat a small element up to `size`."""
     count, topics = size // 3, size // 6
     many_tags = b"".join(
         (0x80 | tag & 0x7F).to_bytes(1, "big") + (tag >> 7).to_bytes(1, "big") + b"\0"
@@ -149,7 +149,7 @@ def repeated(size: int) -> list[tuple[str, int, bytes]]:
 
 
 def calls(name: str, version: int, data: bytes) -> int:
-    """Returns how many functions are called to read the bytes, independent of machine load."""
+    """Returns the number of function calls to make the tree; the machine's load has no effect."""
     cls = class_of(name)
     count = 0
 

@@ -1,4 +1,4 @@
-"""Tests bytes in the formats that users paste: each is read, and errors explain invalid input."""
+"""Tests the text formats of bytes that users paste: each is read; errors explain invalid input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATA = bytes(range(40, 96)) + bytes(80) + b"end"
 
 
 def hexdump_c(data: bytes, *, squeeze: bool = True) -> str:
-    """Returns the output of `hexdump -C`, with `*` for repeated lines."""
+    """Returns the output of `hexdump -C`; if `squeeze`, `*` replaces repeated lines."""
     lines, previous, starred = [], b"", False
     for at in range(0, len(data), 16):
         row = data[at : at + 16]

@@ -1,4 +1,4 @@
-"""Tests that IP fragments are reassembled in any order, and dropped if a packet is incomplete."""
+"""Tests that IP fragments are reassembled in any order; incomplete packets are dropped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def packet(number: int) -> PacketId:
 
 
 def cut(payload: bytes, places: Sequence[int], number: int = 1, at: int = 0) -> list[Fragment]:
-    """Returns the fragments of a payload, cut at `places` in units of eight bytes."""
+    """Returns the fragments of a payload that is cut at `places`, which count units of 8 bytes."""
     starts = [0, *(8 * place for place in places)]
     ends = [*starts[1:], len(payload)]
     return [
@@ -59,7 +59,7 @@ def test_pieces_in_any_order_make_the_payload_once(found: tuple[bytes, list[Frag
 def test_pieces_that_come_again_change_nothing(
     found: tuple[bytes, list[Fragment]], data: st.DataObject
 ) -> None:
-    """A packet may be captured on two interfaces."""
+    """A fragment can occur twice, because a packet may be captured on two interfaces."""
     payload, pieces = found
     doubled = data.draw(st.permutations(pieces * 2))
     waiting = FragmentReassembler()

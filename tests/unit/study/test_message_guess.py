@@ -1,4 +1,4 @@
-"""Tests guesses: the right message is among the first, and the reasons are correct."""
+"""Tests guesses: the right message is among the first guesses, and each guess has right reasons."""
 
 from __future__ import annotations
 

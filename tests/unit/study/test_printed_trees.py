@@ -1,4 +1,7 @@
-"""Tests printed trees: the JSON is as docs/how-to/decode.md says, and text fits its terminal."""
+"""Tests printed trees: JSON has the documented keys, and text fits the width of the terminal.
+
+docs/how-to/decode.md documents the JSON.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ BATCH = encode_batch([(b"k", b"v", [("h", None)], 0)], compression="gzip")
 
 @cache
 def trees() -> list[Node]:
-    """Returns trees that together have nodes of every kind."""
+    """Returns several trees, which together have nodes of every kind."""
     sent = encode_request_header(MetadataRequest, 9, 7, "me")
     sent = frame(sent, MetadataRequest(topics=None).encode(9), b"behind")
     wrapped = encode_message_set([(b"k", b"v", (), 0)], magic=1, compression="gzip")

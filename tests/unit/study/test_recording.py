@@ -1,4 +1,4 @@
-"""Tests that a recording is read as it was written, even if the recording is cut off."""
+"""Tests that a recording is read back as it was written, also if its end is cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests record batches and message sets as trees: every record is shown, every fault found."""
+"""Tests trees of record batches and message sets: they show every record and every fault."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def batch(compression: str = "none", count: int = 3, **more: object) -> bytes:
 
 
 def shown(root: Node) -> list[tuple[object, ...]]:
-    """Returns offset, key, value and headers of each magic 2 record in the tree."""
+    """Returns offset, key, value and headers of each magic 2 record that the tree shows."""
     found: list[tuple[object, ...]] = []
     for node in nodes(root):
         if node.kind == "record":

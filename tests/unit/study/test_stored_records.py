@@ -52,7 +52,7 @@ METADATA = "__cluster_metadata"
 
 
 def stored(key: bytes | None, value: bytes | None, topic: str) -> tuple[Node, Node]:
-    """Returns the nodes of key and value of one record of an internal topic."""
+    """Returns the nodes of the key and of the value of one record in an internal topic."""
     data = encode_batch([(key, value, (), 0)])
     root = annotate_records(data, records_of=topic)
     check_every_byte(root, data)
@@ -61,7 +61,7 @@ def stored(key: bytes | None, value: bytes | None, topic: str) -> tuple[Node, No
 
 
 def control_nodes(key: bytes | None, value: bytes | None) -> tuple[Node, Node]:
-    """Returns the nodes of key and value of one control record."""
+    """Returns the nodes of the key and of the value of one control record."""
     made = []
     for name, content in (("key", key), ("value", value)):
         held = b"" if content is None else content
@@ -154,7 +154,10 @@ def test_a_control_batch() -> None:
 
 @pytest.mark.parametrize("topic", ["", GROUPS, METADATA])
 def test_a_control_batch_is_shown_as_one_in_every_topic(topic: str) -> None:
-    """In a coordinator's topic, key 00 00 00 01 would otherwise be a LegacyOffsetCommit."""
+    """The key 00 00 00 01 is a COMMIT marker; outside of a control batch it is another key.
+
+    In a topic of a coordinator, it would be a LegacyOffsetCommitKey.
+    """
     commit = CoordinatorRecord(OffsetCommitKey(group="g", topic="t"), OffsetCommitValue(offset=42))
     marker = encode_control_record(ControlRecord(1, EndTxnMarker(coordinator_epoch=5)))
     assert marker[0].hex() == "00000001"

@@ -1,4 +1,4 @@
-"""Tests that a stream's bytes are returned once and in order, however they were captured."""
+"""Tests that the bytes of a TCP stream are returned once and in order, however captured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def datas(pieces: list[StreamData]) -> list[bytes | Gap]:
 
 @st.composite
 def captured(draw: st.DrawFn) -> tuple[bytes, int, list[tuple[int, bytes]]]:
-    """Draws the bytes of a stream, its first sequence number, and shuffled segments of it."""
+    """Draws the bytes of a stream, its first sequence number, and its segments in any order.
+
+    Some segments overlap or repeat others.
+    """
     data = draw(st.binary(min_size=1, max_size=200))
     first = draw(st.one_of(st.integers(0, MODULUS - 1), st.integers(MODULUS - 150, MODULUS - 1)))
     cuts = sorted(draw(st.sets(st.integers(1, max(1, len(data) - 1)), max_size=10)))

@@ -1,4 +1,4 @@
-"""Tests meanings of values, and that their tables name only existing fields."""
+"""Tests the meanings of values; the tables of meanings must name only fields that exist."""
 
 from __future__ import annotations
 

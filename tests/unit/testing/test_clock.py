@@ -1,4 +1,4 @@
-"""Tests the manual clock for tests, and the system clock."""
+"""Tests the clock that a test advances by hand, and the system clock."""
 
 from __future__ import annotations
 

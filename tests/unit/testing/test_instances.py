@@ -1,4 +1,4 @@
-"""Tests generated instances of messages: repeatable, valid for their version, and varied."""
+"""Tests generated message instances: repeatable, valid for their version, with varied values."""
 
 from __future__ import annotations
 

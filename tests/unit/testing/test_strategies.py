@@ -1,4 +1,4 @@
-"""Tests the strategies: they draw valid messages, reach corner cases, and shrink to defaults."""
+"""Tests the strategies: they draw valid messages, include corner cases, and shrink to defaults."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def find(
     simplest: bool = False,
     examples: int = 3000,
 ) -> Any:
-    """Returns a value that satisfies `wanted`: the first value found, or the simplest value."""
+    """Returns a drawn value that satisfies `wanted`: the first, or if `simplest`, the simplest."""
     phases = [Phase.generate, Phase.shrink] if simplest else [Phase.generate]
     bounded = settings(max_examples=examples, derandomize=True, database=None, phases=phases)
     return hypothesis.find(values, lambda value: bool(wanted(value)), settings=bounded)
@@ -451,7 +451,7 @@ def test_other_objects_than_struct_classes_are_refused(wrong: Any, named: str) -
 
 @pytest.mark.parametrize("function", [encodable, messages, structs])
 def test_any_name_may_be_that_of_a_field(function: Callable[..., object]) -> None:
-    """A field of a user's message may have the name of a parameter, such as `message`."""
+    """The parameters are positional-only, so a field may have a parameter's name (`message`)."""
     *others, fields = inspect.signature(function).parameters.values()
     assert fields.kind is inspect.Parameter.VAR_KEYWORD
     assert {each.kind for each in others} == {inspect.Parameter.POSITIONAL_ONLY}

@@ -1,4 +1,4 @@
-"""Tests which numbers are accepted for settings, and the errors for other numbers."""
+"""Tests which numbers the settings accept, and the errors for other numbers."""
 
 from __future__ import annotations
 

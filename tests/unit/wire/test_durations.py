@@ -1,4 +1,4 @@
-"""Tests the parser of ISO-8601 durations; the cases are those of Java's Duration.parse."""
+"""Tests the parser of ISO-8601 durations, with the cases of Java's Duration.parse."""
 
 from __future__ import annotations
 

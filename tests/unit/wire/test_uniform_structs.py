@@ -1,4 +1,4 @@
-"""Tests that consecutive structs of one shape are recognized, and others are not."""
+"""Tests that consecutive structs with equal layouts are recognized, and other structs are not."""
 
 from __future__ import annotations
 

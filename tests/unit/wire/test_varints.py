@@ -1,4 +1,4 @@
-"""Tests unsigned varints of 32 bits: their encodings, refused numbers, and broken varints."""
+"""Tests unsigned 32-bit varints: encodings, numbers out of range, and broken varints."""
 
 from __future__ import annotations
 

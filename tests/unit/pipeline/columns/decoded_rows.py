@@ -1,4 +1,4 @@
-"""Converts columns to `PlainRecord`, for comparison with the plain reader of `record_bytes`."""
+"""Converts columns to `PlainRecord`s, for comparison with the reader in `record_bytes`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["rows_of", "rows_of_chunk"]
 
 
 def rows_of(data: bytes, **limits: Any) -> list[tuple[PlainRecord, bool]]:
-    """Decodes with `column_chunks`; returns (record, is log append time) like `read_records`."""
+    """Decodes with `column_chunks`; returns the result in the form of `read_records`."""
     return [row for chunk in column_chunks(data, **limits) for row in rows_of_chunk(chunk)]
 
 

@@ -21,9 +21,10 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 
 @dataclass(frozen=True)
 class PlainRecord:
-    """A record; `batch_bytes` takes deltas to the base offset and the base timestamp in ms.
+    """A record with plain fields, which is written and read without kproto.
 
-    `read_records` returns absolute offsets and timestamps.
+    For `batch_bytes`, offset and timestamp are deltas to the batch's base offset and base timestamp
+    in ms. `read_records` returns absolute offsets and timestamps.
     """
 
     offset: int
@@ -63,14 +64,14 @@ def record_bytes(record: PlainRecord) -> bytes:
 
 
 def sealed(head: tuple[int, int], after_crc: bytes) -> bytes:
-    """Returns the batch with these bytes after the CRC; `head` is base offset and leader epoch."""
+    """Returns a batch of `after_crc` with its CRC; `head` is base offset and leader epoch."""
     base_offset, epoch = head
     crc = google_crc32c.value(after_crc)
     return struct.pack(">qiibI", base_offset, len(after_crc) + 9, epoch, 2, crc) + after_crc
 
 
 def resealed(batch: bytes) -> bytes:
-    """Returns the batch with a correct CRC."""
+    """Returns the batch with its CRC corrected."""
     base_offset, _, epoch = struct.unpack_from(">qii", batch)
     return sealed((base_offset, epoch), batch[21:])
 
@@ -107,11 +108,11 @@ def batch_bytes(
 
 
 class Broken(Exception):
-    """Raised by the plain reader for invalid bytes."""
+    """Raised by this module's reader for invalid bytes."""
 
 
 class _Reader:
-    """Reads the bytes in order; raises Broken beyond their end."""
+    """Reads bytes in order; raises Broken if fewer bytes are left than requested."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

@@ -1,4 +1,4 @@
-"""Tests that memory of decompressed batches is reused, except while a view of it exists."""
+"""Tests that the memory of decompressed batches is reused, except while views of it exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.pipeline.columns.fetch_strategies import (
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_memory_of_live_columns_is_not_reused(codec: str) -> None:
-    """Later chunks and fetch responses leave the memory unchanged."""
+    """Decoding later chunks and fetch responses must not change the memory of earlier columns."""
     kept = []
     for number in range(4):
         value = b"%d" % number * 500
@@ -29,7 +29,7 @@ def test_memory_of_live_columns_is_not_reused(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_memory_without_views_is_reused(codec: str) -> None:
-    """All chunks share a few buffers."""
+    """All chunks must share a few buffers, because no view of an earlier chunk exists."""
     data = b"".join(compressed(codec, b"v" * 500, 3 * n) for n in range(40))
     memory = set()
     for chunk in column_chunks(data, chunk_bytes=8000):

@@ -30,7 +30,7 @@ REQUIRED: Headers = (
 
 
 def expected_row(record: PlainRecord) -> dict[str, Any]:
-    """Returns the expected row of a record, computed by the CloudEvents binding alone."""
+    """Returns a record's row as the CloudEvents binding computes it, without the columns."""
     headers = [(name.decode(), value) for name, value in record.headers]
     row: dict[str, Any] = dict.fromkeys(ATTRIBUTES)
     try:
@@ -122,7 +122,7 @@ content_types = st.sampled_from(
 
 
 def header(name: bytes, values: st.SearchStrategy[bytes]) -> st.SearchStrategy[Headers]:
-    """Draws no header, one header, a null header, or seldom the same header twice."""
+    """Draws the occurrences of a header: usually one or none; seldom null, or the header twice."""
     one = values.map(lambda value: ((name, value),))
     return st.one_of(
         st.just(()), one, one, one, st.just(((name, None),)), values.map(lambda v: ((name, v),) * 2)
@@ -195,7 +195,7 @@ def test_equals_the_binding(contents: list[tuple[bytes | None, Headers]]) -> Non
 def test_one_attribute_at_a_time_equals_the_binding(
     values: list[tuple[bytes, bytes, bytes, bytes]],
 ) -> None:
-    """In each record only one attribute is irregular, so that each check is tested alone."""
+    """Each record has only one irregular attribute, so that each attribute's check is tested."""
     records = numbered(
         [
             (b"x", (*REQUIRED, (name, value)))
@@ -229,7 +229,7 @@ def test_regular_events_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_many_header_names_take_the_slow_path() -> None:
-    """The fast path does not accept so many distinct names; the result is equal."""
+    """The fast path refuses so many header names; the slow path must return the same rows."""
     records = numbered(
         [(b"x", (*REQUIRED, (b"ce_x%d" % n, b"1"))) for n in range(arrow_events._MAX_HEADER_NAMES)]
     )

@@ -47,7 +47,7 @@ ODD_NAMES = {
 
 @pytest.mark.parametrize("to_arrow", [records_as_arrow, partial(events_as_arrow, all_headers=True)])
 def test_header_keys_that_are_no_utf8_have_replacement_characters(to_arrow: Any) -> None:
-    """Java's `String` has the same text, so Spark's JVM connector also returns this text."""
+    """The replaced text equals Java's `String`, which Spark's JVM connector returns."""
     rows = [PlainRecord(n, 0, b"k", b"v", ((name, b"1"),)) for n, name in enumerate(ODD_NAMES)]
     (chunk,) = column_chunks(batch_bytes(rows))
     expected = [[(name, b"1")] for name in ODD_NAMES.values()]

@@ -65,7 +65,7 @@ def test_gaps_in_offsets_are_no_error(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BATCHES)
 def test_missing_offsets_after_the_end_are_an_error(kind: str) -> None:
-    """The batches are in reverse order: the first batch reaches the end, earlier offsets follow."""
+    """The batches are in reverse order: the first batch has the last offsets of the range."""
     reversed_order = b"".join(BATCHES[kind](first, 5) for first in range(25, -1, -5))
     with pytest.raises(CorruptBatchError, match="offsets do not rise") as caught:
         next_offset(reversed_order, 0, 30)

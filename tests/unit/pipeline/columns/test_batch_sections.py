@@ -73,7 +73,7 @@ def test_batches_outside_of_the_requested_offsets_are_not_decompressed(
 
 
 def test_only_requested_offsets_of_a_wrapper_are_read() -> None:
-    """A wrapper has the offset of its last message, which may be beyond the requested end."""
+    """A wrapper's offset is that of its last message, and can lie beyond the requested end."""
     data = message_set(10, compression="gzip", base_offset=100)
     (chunk,) = column_chunks(data, start=103, end=106)
     assert chunk.offsets.tolist() == [103, 104, 105]
@@ -98,7 +98,7 @@ def test_batch_larger_than_a_chunk_is_a_chunk(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_batch_beyond_max_decompressed_bytes_is_refused(codec: str) -> None:
-    """The bound applies even if the batch would fit into the arena."""
+    """`max_decompressed_bytes` applies even if the batch would fit into a free buffer."""
     data = compressed(codec, b"v" * 500, 0)
     (chunk,) = column_chunks(data)
     size = len(chunk.buffer)
@@ -123,7 +123,7 @@ def test_valid_messages_are_yielded_before_a_corrupt_one() -> None:
 
 
 def test_message_sets_are_split_into_chunks() -> None:
-    """The chunk size counts uncompressed bytes; empty messages count more than 0."""
+    """`chunk_bytes` limits the uncompressed bytes of a chunk; an empty message counts, too."""
     chunks = list(column_chunks(message_set(10, value=b"v" * 99), chunk_bytes=410))
     assert [chunk.offsets.tolist() for chunk in chunks] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
     wrappers = [

@@ -1,4 +1,4 @@
-"""Tests that the columns equal the plain reader's records, for valid and corrupt batches."""
+"""Tests that the columns equal the records of an independent reader, also for corrupt batches."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_byte
 def test_fault_is_found_within_max_decompressed_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The record decoder decompresses the batch again within the bound, and raises the error."""
+    """To raise the error, the record decoder decompresses the batch again, with the same limit."""
     broken = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
     broken[61] = 99
     bounds: list[int] = []
@@ -115,7 +115,7 @@ def test_non_buffer_is_refused() -> None:
 
 
 def as_text(record: PlainRecord) -> PlainRecord:
-    """Returns the record with U+FFFD for bytes of its header names that are not UTF-8."""
+    """Returns the record with U+FFFD for bytes in header names that are not UTF-8, as in Java."""
     headers = tuple((decode_as_java(name).encode(), value) for name, value in record.headers)
     return replace(record, headers=headers)
 
@@ -125,7 +125,7 @@ def as_text(record: PlainRecord) -> PlainRecord:
 def test_agrees_with_the_plain_reader_on_broken_records(
     inside: list[PlainRecord], draws: st.DataObject
 ) -> None:
-    """With one byte changed and a correct CRC, both readers return the same rows, or both raise."""
+    """One byte is changed and the CRC corrected; both readers return equal rows, or both raise."""
     data = bytearray(batch_bytes(inside, last_offset_delta=2000))
     at = draws.draw(st.integers(57, len(data) - 1))
     data[at] = draws.draw(st.integers(0, 255))
@@ -156,7 +156,7 @@ def test_a_wrong_crc_is_found_and_named() -> None:
 
 @pytest.mark.parametrize("behind", [0, 40])
 def test_valid_batches_are_yielded_before_the_error(behind: int) -> None:
-    """The fault is a wrong CRC, or a corrupt record under a correct CRC."""
+    """One batch has a wrong CRC, or a correct CRC and a corrupt record."""
     good = [
         batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=n, last_offset_delta=0)
         for n in range(3 + behind)
@@ -175,7 +175,7 @@ def test_valid_batches_are_yielded_before_the_error(behind: int) -> None:
 @pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("odd", [-(2**31), -5, 0, 2, 3, 1000, 2**31 - 1])
 def test_records_out_of_their_place_are_refused(odd: int) -> None:
-    """Brokers do not compare the offsets of uncompressed batches, but store them."""
+    """Brokers store such batches, because they do not check record offsets without compression."""
     deltas = [0, odd, 2]
     good = batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=9)
     data = batch_bytes(

@@ -1,4 +1,4 @@
-"""Tests reading the fields of many records at once: in lockstep, and batch by batch."""
+"""Tests reading the fields of many records: in lockstep over all batches, and batch by batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.pipeline.columns.record_bytes import (
 
 
 def test_many_batches_are_read_in_lockstep() -> None:
-    """There are more batches than `_LEAST_RUNS`; some are empty."""
+    """The test has more than `_LEAST_RUNS` batches, of which some are empty."""
     sizes = [(7 * n) % 5 for n in range(100)]
     data = b"".join(
         batch_bytes(
@@ -37,7 +37,7 @@ def test_many_batches_are_read_in_lockstep() -> None:
 
 @pytest.mark.parametrize("place", rest_slow([17, 0, 39], 1))
 def test_long_batch_among_short_ones_is_read_one_by_one(place: int) -> None:
-    """Reading all batches in lockstep would need a NumPy call per record of the long batch."""
+    """In lockstep, each record of the long batch would need a NumPy call of its own."""
     sizes = [2 + n % 3 for n in range(40)]
     sizes[place] = 5000
     data = b"".join(
@@ -83,7 +83,7 @@ def test_multi_byte_record_lengths() -> None:
 
 @pytest.mark.usefixtures("both_ways")
 def test_a_record_with_very_many_headers_is_read() -> None:
-    """The other records have few headers, or none."""
+    """One record has very many headers; the other records have few headers or none."""
     rows = [
         PlainRecord(n, 0, b"k", b"v", ((b"h", b"%d" % n),) * (5000 if n == 7 else n % 4))
         for n in range(60)

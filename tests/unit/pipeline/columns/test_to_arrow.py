@@ -1,4 +1,4 @@
-"""Tests that Arrow columns and the record decoder give equal offsets and name the same fault."""
+"""Tests that Arrow columns and the record decoder have equal offsets and report the same fault."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Outcome = tuple[list[int], int | None]
 
 
 def outcome(offsets: Iterable[int]) -> Outcome:
-    """Returns the offsets before the first corrupt batch, and the base offset of that batch.
+    """Returns the offsets before the first corrupt batch, and that batch's base offset.
 
     If no batch is corrupt, returns all offsets, and None.
     """
@@ -93,7 +93,7 @@ def test_falling_offsets_are_an_error_in_both_formats(first: bytes) -> None:
 def test_corrupt_fetch_equals_the_record_decoder(
     data: bytes, start: int, end: int, mended: bool, draws: st.DataObject
 ) -> None:
-    """After one changed byte, both decoders return the same offsets and name the same batch."""
+    """One byte is changed; both decoders return equal offsets and report the same batch."""
     first = int.from_bytes(data[:8], "big") if len(data) >= 8 else 0
     start, end = first + start, first + end
     broken = bytearray(data)

@@ -1,4 +1,4 @@
-"""Tests that an unreadable record is a row with its bytes, between the other records' rows."""
+"""Tests that an unreadable record becomes a row with its bytes, in the order of the offsets."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_unreadable_record_is_an_error_by_default() -> None:
 
 
 def test_wrong_checksum_is_an_error_also_with_unreadable_rows() -> None:
-    """The bytes may be right in another replica, or at the next fetch."""
+    """A wrong checksum is no unreadable record: another replica or fetch may have right bytes."""
     data = bytearray(good(1, 2))
     data[-1] ^= 1
     with pytest.raises(CorruptBatchError, match="CRC"):

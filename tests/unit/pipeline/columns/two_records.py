@@ -1,4 +1,4 @@
-"""Provides responses that end at offset 1, and invalid batch headers to append."""
+"""Provides fetch responses that end at offset 1, and invalid batch headers to append to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the demo's records: an event for each flight, and the repeated and broken records."""
+"""Tests the demo's records: an event per flight, and deliberately repeated and broken records."""
 
 from __future__ import annotations
 

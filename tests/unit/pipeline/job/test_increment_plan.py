@@ -1,4 +1,4 @@
-"""Tests the plan of an increment: positions, new partitions, data loss and limits."""
+"""Tests the plan of a job's increment: positions, new partitions, data loss and limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A, B = Uuid(b"a" * 16), Uuid(b"b" * 16)
 
 
 def state(**logs: tuple[Uuid, int, int]) -> LogOffsets:
-    """Returns log offsets; each keyword is topic_partition=(topic id, earliest, latest offset)."""
+    """Returns log offsets; a keyword argument is topic_partition=(topic id, earliest, latest)."""
     parts = {(name[:-2], int(name[-1])): log for name, log in logs.items()}
     return LogOffsets(
         {part: log[0] for part, log in parts.items()},

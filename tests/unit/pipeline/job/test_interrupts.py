@@ -1,4 +1,4 @@
-"""Tests that interrupts are deferred, and that cleanup completes."""
+"""Tests that signals during an uninterrupted block are deferred, and that cleanup completes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_ending_signals_interrupt(number: signal.Signals) -> None:
 
 
 def test_signals_after_the_first_do_nothing() -> None:
-    """Later signals are ignored even during cleanup, and even if the first signal was deferred."""
+    """Later signals are ignored, also during cleanup, and also if the first signal was deferred."""
     tidied = []
 
     def work() -> None:
@@ -231,7 +231,10 @@ def test_result_is_returned_without_an_interrupt() -> None:
 def test_interrupted_thread_start_leaves_no_coroutine_unawaited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The interrupt comes before the thread starts; an unawaited coroutine would be a warning."""
+    """If the interrupt comes before the thread starts, the coroutine must be closed.
+
+    Otherwise Python would warn of a coroutine that was never awaited.
+    """
 
     async def work() -> None:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Closes the data source's clients after each test, and provides a way to change their settings."""
+"""Closes the clients of the data source after each test, and lets a test change client settings."""
 
 from __future__ import annotations
 

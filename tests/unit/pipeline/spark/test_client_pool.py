@@ -62,7 +62,7 @@ def test_unreachable_broker_is_an_error_and_retried_by_the_next_use() -> None:
 
 
 def interrupt_main_thread(has_started: threading.Event) -> None:
-    """Sends SIGINT when the task runs and the main thread waits for its result."""
+    """Sends SIGINT as soon as the task runs and the main thread waits for the task's result."""
     assert has_started.wait(60)
     main = threading.main_thread().ident or 0
     end = time.monotonic() + 60
@@ -81,9 +81,10 @@ def interrupt_main_thread(has_started: threading.Event) -> None:
 
 @pytest.fixture
 def as_python_begins() -> Iterator[None]:
-    """Lets SIGINT raise KeyboardInterrupt.
+    """Makes SIGINT raise KeyboardInterrupt, as Python does by default.
 
-    A process that a shell starts in the background ignores SIGINT.
+    Otherwise the test would fail in a process that a shell has started in the background: such a
+    process ignores SIGINT.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -1,4 +1,7 @@
-"""Tests Spark's redaction patterns: they hide secrets in options, and keep existing patterns."""
+"""Tests the redaction patterns that kproto adds in Spark: they hide the secrets of options.
+
+Patterns that Spark already has must remain.
+"""
 
 from __future__ import annotations
 

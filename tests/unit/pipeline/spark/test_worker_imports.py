@@ -1,4 +1,4 @@
-"""Tests that the import finders of PySpark's own archives are removed from Python's cache.
+"""Tests which import finders are removed from Python's cache: those of PySpark's own archives.
 
 Finders of other archives stay in the cache, so that Python reads changed archives again.
 """

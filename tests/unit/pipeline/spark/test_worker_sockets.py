@@ -27,7 +27,7 @@ SCHEMA = pa.schema([("value", pa.binary())])
 
 @contextmanager
 def connected() -> Iterator[socket.socket]:
-    """Yields one end of a local TCP connection, which must stay open."""
+    """Yields one end of a local TCP connection; the other end stays open during the test."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as one,

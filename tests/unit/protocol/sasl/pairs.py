@@ -1,4 +1,4 @@
-"""Runs both sides of a SASL exchange against each other."""
+"""Runs the client side and the server side of a SASL exchange against each other."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HASHES: Final = {"PLAIN": "sha256", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": 
 
 
 def nobody(username: str) -> SaltedCredential | None:
-    """Returns None: this lookup finds no user."""
+    """Returns None: a credential lookup that finds no user."""
 
 
 def run(client: ClientExchange, server: ServerExchange) -> list[bytes]:
-    """Runs an exchange until the client is done; returns every token that was sent, in order."""
+    """Runs an exchange until the client is done; returns the tokens of both sides, in order."""
     sent = [client.first()]
     while not client.done:
         sent.append(server.next(sent[-1]))
@@ -28,7 +28,7 @@ def run(client: ClientExchange, server: ServerExchange) -> list[bytes]:
 
 
 def server_for(mechanism: str, username: str, password: str, **options: Any) -> ServerExchange:
-    """Returns the server side for one known user; `options` are passed to its class."""
+    """Returns a server that knows one user; passes `options` to the server's class."""
     credential = SaltedCredential.derive(
         password,
         hash_name=HASHES[mechanism],

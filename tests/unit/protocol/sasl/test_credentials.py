@@ -1,4 +1,4 @@
-"""Tests that invalid credentials of client and server are refused, and that copies are equal."""
+"""Tests that client and server refuse invalid credentials, and that copies equal the original."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_credentials_that_cannot_work(arguments: tuple[str, str]) -> None:
 
 
 def test_credentials_travel() -> None:
-    """Spark pickles credentials for its executors."""
+    """Spark pickles credentials to send them to its executors."""
     credentials = Credentials("user", SECRET, delegation_token=True)
     assert pickle.loads(pickle.dumps(credentials)) == credentials
 

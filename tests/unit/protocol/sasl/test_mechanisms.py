@@ -48,7 +48,10 @@ def test_any_name_and_password_as_they_are(mechanism: str, username: str, passwo
 @settings(max_examples=examples(40), deadline=None)
 @given(username=text, password=text)
 def test_any_name_and_password_prepared(mechanism: str, username: str, password: str) -> None:
-    """A name that SASLprep allows is authenticated as the name that SASLprep returns."""
+    """The server authenticates the client under the user name that SASLprep returns.
+
+    The test skips names that SASLprep refuses.
+    """
     credentials = Credentials(username, password)
     try:
         prepared = saslprep(username, "user name")
@@ -61,7 +64,10 @@ def test_any_name_and_password_prepared(mechanism: str, username: str, password:
 
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 def test_prepared_texts_meet(mechanism: str) -> None:
-    """SASLprep (RFC 4013) removes a soft hyphen, and replaces "ª" by "a" and "Ⅸ" by "IX"."""
+    """Client and server use different characters that SASLprep (RFC 4013) makes equal.
+
+    SASLprep removes a soft hyphen, and replaces "ª" by "a" and "Ⅸ" by "IX".
+    """
     server = server_for(mechanism, "IX", "a\u2168")
     client = client_exchange(mechanism, Credentials("I\u00adX", "\u00aaIX"))
     run(client, server)
@@ -70,7 +76,7 @@ def test_prepared_texts_meet(mechanism: str) -> None:
 
 @pytest.mark.parametrize("mechanism", SCRAM)
 def test_unprepared_password_differs(mechanism: str) -> None:
-    """Kafka's broker salts the unprepared password, so the client must not prepare it."""
+    """Kafka's broker does not prepare a password with SASLprep, so the client must not, either."""
     as_it_is = {"prepare_strings": False}
     with pytest.raises(AuthenticationError):
         run(
@@ -124,7 +130,7 @@ def test_an_exchange_is_good_for_one_run() -> None:
 
 
 def said(error: BaseException) -> Iterator[str]:
-    """Yields all texts of an error and of the errors chained to it."""
+    """Yields the texts of an error and of all errors chained to this error."""
     while True:
         yield f"{error!s} {error!r} {error.args!r} {vars(error)!r} {getattr(error, 'object', '')!r}"
         chained = error.__cause__ or error.__context__
@@ -170,7 +176,7 @@ def test_errors_hide_what_is_secret(
 
 
 def test_a_plain_message_that_is_not_utf_8_stays_secret() -> None:
-    """A chained UnicodeDecodeError would contain all bytes of the message."""
+    """The error must not chain a UnicodeDecodeError, which would contain the message's bytes."""
     server = server_for("PLAIN", "user", SECRET)
     with pytest.raises(AuthenticationError) as caught:
         server.next(b"\0user\0" + SECRET.encode() + b"\xff")

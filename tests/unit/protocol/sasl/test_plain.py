@@ -1,4 +1,4 @@
-"""Tests PLAIN: its only token, and the server's errors for broken tokens."""
+"""Tests PLAIN: the client's single token, and the server's errors for broken tokens."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from kproto.protocol.sasl.credentials import MAX_CACHED_PASSWORDS
 
 @pytest.fixture
 def derived(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Returns the list of salts for which a key was derived."""
+    """Returns a list to which each derivation of a key appends its salt."""
     salts: list[bytes] = []
 
     def note(name: str, password: bytes, salt: bytes, iterations: int) -> bytes:

@@ -214,7 +214,7 @@ def test_iteration_bounds_are_inclusive_and_can_be_moved() -> None:
 
 
 def test_unknown_extensions_are_skipped() -> None:
-    """The extensions are part of the signed message, so the proof differs."""
+    """The client ignores unknown extensions, but signs them, so its proof differs."""
     plain = begun().next(b"r=abcdef,s=c2FsdA==,i=4096")
     extended = begun().next(b"r=abcdef,s=c2FsdA==,i=4096,x=y,long=value=with=equals")
     assert plain.rpartition(b",p=")[0] == extended.rpartition(b",p=")[0]
@@ -222,7 +222,7 @@ def test_unknown_extensions_are_skipped() -> None:
 
 
 def server_final_of(mechanism: str) -> tuple[ClientExchange, bytes]:
-    """Returns a client that waits for the server's last message, and this message."""
+    """Returns a client that waits for the last message of the server, and this message."""
     client = client_exchange(mechanism, Credentials("user", SECRET))
     server = server_for(mechanism, "user", SECRET)
     return client, server.next(client.next(server.next(client.first())))
@@ -263,7 +263,7 @@ def test_broken_server_final(final: bytes, complaint: str) -> None:
 
 
 def test_a_server_without_the_keys_is_found_out() -> None:
-    """A false server may know the salt and accept every client, but it cannot sign."""
+    """A false server may know the salt and accept every client, but it cannot sign a message."""
     real = SaltedCredential.derive(SECRET, salt=b"salt")
     fake = SaltedCredential.derive("a guess", salt=b"salt")
     client = ScramSha256Client(Credentials("user", SECRET))
@@ -332,7 +332,10 @@ def test_broken_client_final(message: bytes, complaint: str) -> None:
 
 @pytest.mark.parametrize("header", ["n,,", "y,,", "n,a=user,"])
 def test_headers_that_ask_for_nothing_more(header: str) -> None:
-    """`y` means that the client supports channel binding and thinks that the server does not."""
+    """The server accepts a client without channel binding: header `n`, or `y`.
+
+    `y` means that the client supports channel binding, and assumes that the server does not.
+    """
     server = server_for("SCRAM-SHA-256", "user", SECRET)
     client = ScramSha256Client(Credentials("user", SECRET))
     server.next(header.encode() + client.first().removeprefix(b"n,,"))
@@ -347,7 +350,10 @@ def test_headers_that_ask_for_nothing_more(header: str) -> None:
 
 
 def test_tokens_and_users_are_told_apart() -> None:
-    """A token and a user may have the same name and secret; the client states which it uses."""
+    """A delegation token and a user may have equal names and secrets.
+
+    So the client states whether it authenticates with a token.
+    """
     credential = SaltedCredential.derive(SECRET)
     users, tokens = {"user": credential}.get, {"token": credential}.get
     for username, is_token in (("user", True), ("token", False)):

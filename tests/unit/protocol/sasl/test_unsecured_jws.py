@@ -36,7 +36,7 @@ def test_made_token_is_accepted(name: str, lifetime_ms: int) -> None:
 
 
 def test_a_token_from_a_kafka_client_is_taken() -> None:
-    """Kafka's login handler makes this token for `unsecuredLoginStringClaim_sub="alice"`."""
+    """Kafka's login handler makes such a token for `unsecuredLoginStringClaim_sub="alice"`."""
     header = "eyJhbGciOiJub25lIn0"
     claims = part({"iat": NOW / 1000, "exp": NOW / 1000 + 3600, "sub": "alice"})
     assert validate(BearerToken(f"{header}.{claims}.")).principal == "alice"

@@ -94,9 +94,9 @@ def test_the_bound_is_exact(codec: Codec, size: int) -> None:
 def test_decompress_into_writes_only_inside_the_buffer(
     codec: Codec, data: bytes, times: int, spare: int
 ) -> None:
-    """`decompress_into` returns None if the buffer is too small.
+    """`decompress_into` returns None if the buffer is too small for the data.
 
-    `decompress_into` may also return None if the data fill the buffer exactly.
+    If the buffer has exactly the size of the data, `decompress_into` may return None, too.
     """
     whole = data * times
     size = len(whole) + spare
@@ -116,7 +116,7 @@ def test_decompress_into_writes_only_inside_the_buffer(
 def test_decompress_into_refuses_the_data_that_decompress_refuses(
     codec: Codec, data: bytes, draws: st.DataObject
 ) -> None:
-    """Changed, cut or doubled input gives the result of `decompress`, or None."""
+    """For changed, cut or doubled input, `decompress_into` agrees with `decompress`, or is None."""
     packed = bytearray(codec.compress(data, codec.default_level) * draws.draw(st.integers(1, 2)))
     if packed and draws.draw(st.booleans()):
         packed[draws.draw(st.integers(0, len(packed) - 1))] = draws.draw(st.integers(0, 255))
@@ -178,7 +178,7 @@ def test_levels_change_the_size_and_nothing_else(codec: Codec) -> None:
 
 
 def test_levels_are_those_of_kafka() -> None:
-    """The levels are those of Kafka 4.4's CompressionType; gzip also has -1, its default."""
+    """The levels must be those of CompressionType in Kafka 4.4; -1 is the default level of gzip."""
     assert {codec.name: codec.levels for codec in CODECS if codec.levels} == {
         "gzip": (1, 9),
         "lz4": (1, 17),
@@ -390,7 +390,7 @@ def test_the_faster_packages_are_used_if_installed(request: pytest.FixtureReques
 def test_zstd_frames_of_every_form_are_read(
     data: bytes, times: int, level: int, declared: bool, checksum: bool
 ) -> None:
-    """Frames may lack a content size, as those of Java's streams do, or a checksum."""
+    """A frame may have a content size or not (as from Java's streams), and a checksum or not."""
     whole = data * times
     frame = zstd_frame(whole, level=level, declared=declared, checksum=checksum)
     zstd = codec_for_name("zstd")
@@ -436,7 +436,7 @@ EMPTY, SKIPPABLE = b"", b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
     ],
 )
 def test_every_zstd_frame_is_read(parts: list[bytes], declared: bool, checksum: bool) -> None:
-    """Each frame is read, with or without a content size; other trailing bytes are an error."""
+    """All frames are read, with or without content sizes; other bytes after them are an error."""
     frames = b"".join(
         part
         if part is SKIPPABLE
@@ -456,7 +456,7 @@ def test_every_zstd_frame_is_read(parts: list[bytes], declared: bool, checksum: 
 
 
 def test_an_impossible_zstd_size_is_not_allocated() -> None:
-    """A frame of a few bytes declares 2 GiB, which the bound would allow."""
+    """A frame of a few bytes declares a content of 2 GiB, which is below the bound of the read."""
     frame = bytes.fromhex("28b52ffd") + b"\xa0" + (2**31).to_bytes(4, "little") + b"\x01\x00\x00"
     tracemalloc.start()
     try:
@@ -468,7 +468,7 @@ def test_an_impossible_zstd_size_is_not_allocated() -> None:
 
 
 def hostile_zstd(*, declared: int | None, blocks: int = 500) -> bytes:
-    """Returns a frame of complete blocks that are marked as compressed but contain noise."""
+    """Returns a zstd frame whose blocks are complete and marked as compressed, but are noise."""
     noise = random.Random(blocks)
     if declared is None:
         frame = bytes.fromhex("28b52ffd 00 58")
@@ -487,7 +487,7 @@ def text_of(size: int) -> bytes:
 
 @codecs
 def test_broken_data_is_refused_before_much_memory_is_used(codec: Codec) -> None:
-    """Broken input of some kilobytes must not use the memory that the bound, 128 MiB, allows."""
+    """Reading some kilobytes of broken input must use far less memory than the bound of 128 MiB."""
     packed = codec.compress(text_of(50_000), codec.default_level)
     assert 3000 < len(packed) < 60_000
     draw = random.Random(codec.id)
@@ -513,7 +513,7 @@ def test_broken_data_is_refused_before_much_memory_is_used(codec: Codec) -> None
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_valid_zstd_data_that_grows_a_lot_is_read(declared: bool) -> None:
-    """A high compression ratio alone is not refused; a fault at the end is still found."""
+    """Data with a high compression ratio is read, and a fault at its end is an error."""
     zstd = codec_for_name("zstd")
     whole = bytes(5_000_000) + text_of(100_000)
     frame = zstd_frame(whole, level=3, declared=declared, checksum=True)
@@ -635,7 +635,7 @@ def test_reserved_flags_of_gzip_are_ignored(flags: int) -> None:
 
 
 def test_a_cut_zstd_frame_after_another_is_ignored() -> None:
-    """Kafka reads with zstd-jni, which ignores a later frame that has no content."""
+    """Kafka reads with zstd-jni, which ignores a second frame that ends before any content."""
     codec = codec_for_name("zstd")
     frame = codec.compress(b"text " * 1000, 3)
     for size in range(len(frame) - 4):

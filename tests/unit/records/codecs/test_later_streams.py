@@ -1,6 +1,6 @@
-"""Tests compressed data with later streams or other bytes behind the first stream.
+"""Tests compressed data with further streams, or other bytes, after the first stream.
 
-The expected results are the results of the streams that Kafka's Java classes use: GZIPInputStream,
+The expected results are those of the streams that Kafka's Java classes use: GZIPInputStream,
 Lz4BlockInputStream, ZstdInputStream and SnappyInputStream.
 """
 
@@ -20,7 +20,7 @@ LZ4_MAGIC = b"\x04\x22\x4d\x18"
 
 
 def decompressed(codec: str, data: bytes) -> bytes:
-    """Returns the result of `decompress`; `decompress_into` must agree if it has a result."""
+    """Returns the result of `decompress`; `decompress_into` must return an equal result or None."""
     result = codec_for_name(codec).decompress(data, LIMIT)
     buffer = memoryview(bytearray(LIMIT))
     size = codec_for_name(codec).decompress_into(data, buffer)
@@ -29,7 +29,7 @@ def decompressed(codec: str, data: bytes) -> bytes:
 
 
 def member(content: bytes, flags: int, fields: bytes = b"") -> bytes:
-    """Returns a gzip member with these flags and optional fields in its header."""
+    """Returns a gzip member of `content`; its header has `flags` and the optional `fields`."""
     deflater = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     header = b"\x1f\x8b\x08" + bytes((flags,)) + bytes(6) + fields
     if flags & 2:
@@ -68,7 +68,7 @@ def test_later_lz4_frames_are_ignored() -> None:
 
 
 def lz4_frame(flags: int, end_mark: bytes, behind: bytes = b"") -> bytes:
-    """Returns an lz4 frame with one uncompressed block of `FIRST`."""
+    """Returns an lz4 frame with `FIRST` as its only block, which is not compressed."""
     block = (len(FIRST) | 0x80000000).to_bytes(4, "little") + FIRST
     return with_right_checksum(LZ4_MAGIC + bytes((flags, 0x40, 0)) + block + end_mark + behind)
 

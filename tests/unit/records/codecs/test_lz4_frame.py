@@ -1,4 +1,4 @@
-"""Tests correct header checksums of lz4 frames, and Kafka's wrong checksums for magic 0."""
+"""Tests header checksums of lz4 frames: correct checksums, and Kafka's wrong ones in magic 0."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_other_bytes_than_frames_are_unchanged(data: bytes) -> None:
 
 @pytest.mark.parametrize("content_checksum", [False, True])
 def test_wrong_content_size_of_an_lz4_frame_is_ignored(content_checksum: bool) -> None:
-    """Kafka's Lz4BlockInputStream does not compare the size."""
+    """Kafka's Lz4BlockInputStream does not compare the declared content size with the content."""
     compressor = cramjam.lz4.Compressor(
         level=1, content_checksum=content_checksum, block_linked=False
     )

@@ -1,7 +1,7 @@
 """Tests how much memory Python and the process use to read a valid or broken batch.
 
-Each batch is read in a separate process: libraries allocate memory that Python does not count, and
-do not return this memory.
+Each batch is read in a process of its own, because compression libraries allocate memory that
+Python does not count, and keep this memory.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ print(json.dumps([said, tracemalloc.get_traced_memory()[1], taken]))
 
 
 class Read(NamedTuple):
-    """The result of reading a batch, and the peak memory in bytes."""
+    """The outcome of reading a batch, and the peak memory in bytes of Python and the process."""
 
     said: str
     traced: int
@@ -83,13 +83,13 @@ def read_in_a_process(data: bytes, codec: str, count: int, missing: list[str]) -
 
 
 def header(descriptor: int, declared: int | None) -> bytes:
-    """Returns a zstd frame's header with content size `declared`, or if None a 2 MiB window."""
+    """Returns a zstd frame header with content size `declared`, or with a 2 MiB window if None."""
     rest = b"\x58" if declared is None else declared.to_bytes(8, "little")
     return b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + rest
 
 
 def zeros(count: int, *, is_last: bool = True) -> bytes:
-    """Returns `count` zstd blocks, each of four bytes for `BLOCK` zeros."""
+    """Returns `count` zstd blocks; each has four bytes and decompresses to `BLOCK` zeros."""
     block = (BLOCK << 3 | 2).to_bytes(3, "little") + b"\0"
     last = (BLOCK << 3 | 3).to_bytes(3, "little") + b"\0"
     return block * (count - 1) + (last if is_last else block)
@@ -132,7 +132,7 @@ FASTER = ["zstandard", "zlib_ng", "zlib_ng.zlib_ng"]
 
 @pytest.mark.parametrize("name", rest_slow(BROKEN, 0, 5))
 def test_data_broken_at_its_end_uses_little_memory(name: str) -> None:
-    """In each input the fault follows a hundred megabytes, usually compressed to 4 KB."""
+    """Each input is usually 4 KB that decompress to a hundred megabytes; then the fault follows."""
     codec, make = BROKEN[name]
     read = read_in_a_process(make(), codec, 1, [])
     assert f"{codec}: " in read.said
@@ -156,7 +156,7 @@ def test_broken_data_uses_little_memory_without_the_faster_packages(name: str) -
 def test_a_bad_record_is_found_before_good_records_are_copied(
     codec: str, missing: list[str]
 ) -> None:
-    """The read uses memory for the decompressed data; it copies no record."""
+    """The reader may use memory for the decompressed data, but must not copy a record before."""
     whole = large_record(WHOLE)
     compress = codec_for_name(codec).compress
     read = read_in_a_process(compress(whole + b"\0", 1), codec, 2, missing)
@@ -168,7 +168,7 @@ def test_a_bad_record_is_found_before_good_records_are_copied(
 @pytest.mark.parametrize("missing", [[], FASTER], ids=["faster", "plain"])
 @pytest.mark.parametrize("codec", rest_slow(["zstd", "gzip", "snappy", "lz4"], 0, 1))
 def test_a_valid_batch_uses_twice_its_size(codec: str, missing: list[str]) -> None:
-    """The read uses memory for the decompressed data and for the record values."""
+    """The reader uses memory for the decompressed data, and as much again for the record values."""
     read = read_in_a_process(
         codec_for_name(codec).compress(large_record(WHOLE), 1), codec, 1, missing
     )
@@ -178,7 +178,10 @@ def test_a_valid_batch_uses_twice_its_size(codec: str, missing: list[str]) -> No
 
 
 def far_reference(near: int, far: int) -> tuple[bytes, bytes]:
-    """Returns `near` bytes of noise, `far` zeros, the noise again; and their zstd frame."""
+    """Returns data in which noise repeats after `far` zeros, and a zstd frame of the data.
+
+    The noise has `near` bytes, so the frame refers far back in its window.
+    """
     noise = random.Random(near).randbytes(near)
     whole = noise + bytes(far) + noise
     parameters = zstandard.ZstdCompressionParameters.from_level(

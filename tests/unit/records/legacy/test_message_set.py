@@ -48,7 +48,7 @@ plain_records = st.lists(
 
 
 def described(records: list[Record]) -> list[list[object]]:
-    """Returns the fields of the records as the golden file has them."""
+    """Returns the fields of the records in the form of the golden file."""
     return [
         [
             record.offset,

@@ -1,4 +1,4 @@
-"""Tests broken message sets: the error names the fault, and is always a CorruptBatchError."""
+"""Tests broken message sets: the error is always a CorruptBatchError, and names the fault."""
 
 from __future__ import annotations
 
@@ -98,7 +98,10 @@ def with_right_checksum(data: bytes) -> bytes:
 
 
 def read_everything(data: bytes) -> None:
-    """Reads everything; only CorruptBatchError may be raised, after all valid records."""
+    """Reads valid records and then `data`; checks that a fault loses no valid record.
+
+    Only CorruptBatchError may be raised.
+    """
     good = list(read_records(GOOD))
     for check_crc in (True, False):
         read = []

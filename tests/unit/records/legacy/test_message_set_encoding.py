@@ -179,7 +179,10 @@ def test_invalid_message_sets_are_not_built() -> None:
 def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1(
     magic: int, inside: list[int]
 ) -> None:
-    """In magic 1, readers also accept absolute offsets (KIP-31), so a round trip proves nothing."""
+    """The test decompresses the inner messages itself: a round trip would accept wrong offsets.
+
+    In magic 1, readers also accept absolute inner offsets (KIP-31).
+    """
     data = encode_message_set(
         [(None, b"v", (), T)] * 3, magic=magic, compression="gzip", base_offset=500
     )
@@ -191,7 +194,10 @@ def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1(
 
 
 def test_an_lz4_frame_has_the_header_checksum_of_its_magic() -> None:
-    """Clients of Kafka 0.8 and 0.9 verify this checksum in magic 0; kproto and Kafka 3.9 do not."""
+    """Clients of Kafka 0.8 and 0.9 verify the header checksum that magic 0 has.
+
+    Neither kproto nor Kafka 3.9 verifies it.
+    """
     frames = []
     for magic in (0, 1):
         data = encode_message_set([(b"k", b"v" * 50, (), T)], magic=magic, compression="lz4")

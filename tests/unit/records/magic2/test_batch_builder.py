@@ -168,7 +168,7 @@ BAD: list[tuple[Any, str, str]] = [
 
 
 def named(record: object) -> str:
-    """Returns the name of this record in test ids, which is equal in every process."""
+    """Returns the record as text for a test id; the text is the same in every process."""
     return re.sub(" at 0x[0-9a-f]+", "", repr(record))
 
 
@@ -297,7 +297,7 @@ def test_an_out_of_range_setting_is_refused_at_once(settings: Any) -> None:
 
 @pytest.mark.parametrize("settings", OUT_OF_RANGE, ids=str)
 def test_an_out_of_range_attribute_is_refused_by_build(settings: Any) -> None:
-    """The records stay in the builder, which builds a batch after the setting is corrected."""
+    """After the error the builder still has the records, and builds them with a valid attribute."""
     [(name, value)] = settings.items()
     builder = BatchBuilder()
     assert builder.append(*PLAIN[:2], timestamp=T)

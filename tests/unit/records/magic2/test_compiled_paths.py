@@ -1,4 +1,4 @@
-"""Tests the functions that compiled code takes; they return what the functions of pure code do."""
+"""Tests the functions that only compiled code calls: they return what the pure functions return."""
 
 from __future__ import annotations
 

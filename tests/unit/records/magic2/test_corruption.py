@@ -1,4 +1,4 @@
-"""Tests broken batches: each fault has one clear error; no input raises an unexpected error."""
+"""Tests broken batches: each fault has one clear error, and no other error class is raised."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def with_right_checksum(data: bytes) -> bytes:
 
 
 def read_everything(data: bytes) -> None:
-    """Reads a batch by every method; only the two error classes may be raised."""
+    """Reads a batch by every method; only CorruptBatchError or MissingCodecError may be raised."""
     reads: list[Any] = [
         lambda: list(read_batches(data)),
         lambda: list(read_batches(data, allow_partial=False)),

@@ -19,7 +19,7 @@ from kproto.records.magic2.crc import LADDER, POLYNOMIAL
 
 
 def remainder_of_power(exponent: int) -> int:
-    """Returns x^exponent modulo the polynomial; an integer stands for a polynomial over GF(2)."""
+    """Returns x^exponent modulo the CRC polynomial; the bits of the result are coefficients."""
 
     def reduced(product: int) -> int:
         while product.bit_length() > 32:
@@ -131,7 +131,7 @@ def test_other_objects_are_refused(checksum: crc_module.ChecksumFunction, data: 
 
 
 def chosen(monkeypatch: pytest.MonkeyPatch, **modules: object) -> str:
-    """Returns the name of the implementation if only these modules can be imported."""
+    """Returns the name of the chosen implementation if only `modules` can be imported."""
     for name in ("google_crc32c", "crc32c"):
         monkeypatch.setitem(sys.modules, name, modules.get(name))
     name, checksum = crc_module._choose()

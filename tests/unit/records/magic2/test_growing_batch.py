@@ -1,6 +1,6 @@
-"""Tests that the bytes of growing batches equal the bytes of a batch built at once.
+"""Tests that a growing batch has the same bytes as a batch that is built at once.
 
-Also tests that the records of a growing batch can be read again.
+Also tests reading the records of a growing batch.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def test_record_sizes_include_long_lengths() -> None:
 
 
 def test_many_small_and_large_records_are_appended() -> None:
-    """Offset deltas and lengths of three bytes and more are not in the table of varints."""
+    """Some offset deltas and lengths take three bytes or more, so the varint table lacks them."""
     records: list[NewRecord] = [(None, b"", [], T + at // 7) for at in range(20_000)]
     records += [(b"k" * 9_000, b"v" * 100_000, [], T), (b"k" * 9_000, None, [], T)]
     assert grown(records).build() == encode_batch(records)

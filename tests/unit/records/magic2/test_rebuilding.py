@@ -1,4 +1,4 @@
-"""Tests rebuilding batches that a broker compacted, emptied or gave a log append time."""
+"""Tests rebuilding batches that a broker has compacted, emptied, or given a log append time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ timestamps = st.none() | st.integers(-(2**40), 2**50)
 
 
 def rebuilt(batch: RecordBatch) -> bytes:
-    """Returns the batch rebuilt from its header and its records."""
+    """Returns the batch after building it again from its header and its records."""
     builder = BatchBuilder.like(batch)
     for record in batch.records(own_timestamps=True):
         assert builder.append(
@@ -190,7 +190,7 @@ def test_invalid_offsets_and_timestamps_are_refused() -> None:
 
 
 def test_no_record_fits_after_the_last_offset_delta() -> None:
-    """The caller keeps the record; the records before it make a batch."""
+    """The builder refuses the record, so that the caller can keep it for the next batch."""
     builder = BatchBuilder()
     assert builder.append(b"a", None, timestamp=T)
     assert builder.append(b"b", None, timestamp=T, offset_delta=2**31 - 1)

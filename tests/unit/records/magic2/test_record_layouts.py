@@ -1,4 +1,7 @@
-"""Tests that records read by a learned layout equal records read one by one, without a layout."""
+"""Tests that records read by a learned layout equal records that are read one by one.
+
+A layout is the sizes of all fields of a record. Records of equal length usually share a layout.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ LAST_DELTA = 1 << 20
 
 
 def fields(record: Record) -> tuple[object, ...]:
-    """Returns all fields of a record, with its headers as undecoded bytes."""
+    """Returns all fields of a record; the headers are bytes that have not been decoded."""
     return (record.offset, record.timestamp, record.key, record.value, record._headers)
 
 
 def outcome(read: Callable[[], object]) -> Outcome:
-    """Returns the result of `read`, or its error with text and offsets."""
+    """Returns the result of `read`, or the text and the offsets of its error."""
     try:
         return "read", read()
     except CorruptBatchError as error:
@@ -38,9 +41,9 @@ def outcome(read: Callable[[], object]) -> Outcome:
 
 
 def one_by_one(payload: bytes, count: int) -> list[tuple[object, ...]]:
-    """Returns the records, each read from a batch that has only this record.
+    """Returns the records, after reading each from a batch of its own, without a layout.
 
-    Raises CorruptBatchError, as `records` does.
+    Raises CorruptBatchError if `payload` does not have `count` valid records.
     """
     found: list[tuple[object, ...]] = []
     pos = 0
@@ -79,7 +82,10 @@ steps = st.sampled_from([1, 1, 1, 1, 1, 1, 2, 60, 8000, -3])
 
 @st.composite
 def payloads(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Draws the bytes of records of up to four layouts, sometimes broken, and the record count."""
+    """Draws encoded records, sometimes broken, and their count.
+
+    The records have up to four layouts.
+    """
     kinds = draw(st.lists(st.tuples(deltas, keys, values, blocks), min_size=1, max_size=4))
     count = draw(st.integers(1, 150))
     chosen = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=1, max_size=9))
@@ -179,7 +185,7 @@ OTHERS = {
 
 
 def check_run(payload: bytes) -> None:
-    """Checks that `records`, `values` and partial reads agree with reading record by record."""
+    """Checks that `records`, `values` and partial reads have the result of reading one by one."""
     count = len(LIKE)
     expected = outcome(lambda: one_by_one(payload, count))
     batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=LAST_DELTA))
@@ -240,7 +246,7 @@ LONG = [
 
 @given(st.integers(0, len(LONG) - 1), st.integers(0, len(LONG[-1]) - 1), st.integers(0, 255))
 def test_any_byte_of_a_long_run_may_differ(at: int, position: int, byte: int) -> None:
-    """Deltas have two bytes, and records have headers."""
+    """Changes one byte of many similar records, which have deltas of two bytes, and headers."""
     other = bytearray(LONG[at])
     other[position % len(other)] = byte
     payload = b"".join([*LONG[:at], other, *LONG[at + 1 :]])
@@ -327,7 +333,7 @@ def test_layouts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_and_values_learn_separate_layouts() -> None:
-    """A layout for values extracts other fields than a layout for records."""
+    """`values` must not use a layout that `records` has learned: it extracts other fields."""
     batch = RecordBatch(encode_batch([(b"12345", b"v" * 33, (), T)] * 64))
     records = batch.records()
     assert batch.values() == [b"v" * 33] * 64
@@ -336,7 +342,7 @@ def test_records_and_values_learn_separate_layouts() -> None:
 
 
 def test_a_partial_read_never_reads_the_next_batch() -> None:
-    """The checksum is correct, but the 400th record extends beyond the end of the batch."""
+    """The batch has a correct checksum, but its 400th record claims bytes of the next batch."""
     value = sized(b"v" * 30)
     good = [record_bytes(offset_delta=encode_varint(at), value=value) for at in range(400)]
     good[-1] = record_bytes(
@@ -362,7 +368,7 @@ def test_an_exhausted_reader_returns_no_records() -> None:
 @pytest.mark.parametrize("count", [3, 70, 400])
 @pytest.mark.parametrize("odd", [-(2**31), -7, 0, 2, 60, 10_000, 2**31 - 1])
 def test_records_out_of_their_place_are_refused(odd: int, count: int, most: int) -> None:
-    """No producer writes such a record, but brokers do not check the offsets of all batches."""
+    """One record has a wrong offset delta: no producer writes this, but a broker may store it."""
     at = min(50, count - 2)
     deltas = [*range(at), odd if odd != 0 else at - 1, *range(at + 1, count)]
     payload = b"".join(record_bytes(offset_delta=encode_varint(delta)) for delta in deltas)

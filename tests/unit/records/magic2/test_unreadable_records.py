@@ -1,4 +1,4 @@
-"""Tests that the readable records of a batch are found beside unreadable records."""
+"""Tests that the readable records of a batch are found although other records are unreadable."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def batch_of(payload: bytes, count: int, *, codec: int = 0, base_offset: int = 1
 
 
 def shown(items: list[Item]) -> list[object]:
-    """Returns the offset of each record, and (offset, next offset, content) of each error."""
+    """Returns a record's offset, or an error's (offset, next offset, content), for each item."""
     return [
         (item.record_offset, item.next_offset, item.content)
         if isinstance(item, UnreadableRecordError)
@@ -147,7 +147,7 @@ def test_unreadable_records_are_found_among_the_others(kind: str, codec: int) ->
 
 
 def test_last_error_covers_offsets_without_records() -> None:
-    """Compaction has removed the records at the end of the batch."""
+    """Compaction has removed the last records, so the error's next offset is after the batch."""
     data = batch_bytes(numbered(0, header_block=b"\x01"), last_offset_delta=8)
     assert shown(split_batch(RecordBatch(data))) == [(0, 9, "record")]
 

@@ -1,4 +1,4 @@
-"""Tests that event columns encode to the CloudEvents binding's bytes, and are read back equal."""
+"""Tests that event columns encode to the bytes of the CloudEvents binding, and are read back."""
 
 from __future__ import annotations
 
@@ -143,9 +143,9 @@ def test_row_with_an_error_is_written_as_its_record() -> None:
 
 
 def test_headers_that_match_the_columns_are_kept() -> None:
-    """The kept headers keep their order, and `ce_time` keeps its text.
+    """If a header has the same value as its column, the header keeps its place and its text.
 
-    If the value of a column differs from the header, the header gets the value of the column.
+    If the values differ, the header gets the value of the column.
     """
     headers = [
         ("content-type", b"application/json"),
@@ -260,7 +260,7 @@ def test_time_outside_of_datetime_names_its_row(mode: Any, days: int) -> None:
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
 def test_value_of_an_event_is_refused(mode: Any) -> None:
-    """Only a row with an error has a value; an event has its data in column `data`."""
+    """Column `value` is only for a row with an error; an event has its data in column `data`."""
     rows = [PLAIN, {**PLAIN, "value": b"kept", "error": "no event"}, {**PLAIN, "value": b"lost"}]
     with pytest.raises(UnwritableEventError, match="column data") as caught:
         records_of_events(table(rows), mode)

@@ -1,4 +1,4 @@
-"""Tests that records encoded by column, and key hashes, equal the client's records and hashes."""
+"""Tests encoding records and key hashes by column: the results equal the client's results."""
 
 from __future__ import annotations
 

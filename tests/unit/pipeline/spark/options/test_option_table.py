@@ -1,7 +1,7 @@
 """Tests the table of options.
 
 Each field of `ReadOptions` and `WriteOptions`, except `given` and `client`, has an option. Every
-option is documented, and the text of a query's options is parsed once.
+option is documented. The options of a query are parsed only once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def test_names_are_unique_for_each_use() -> None:
 
 
 def test_text_is_parsed_once_from_schema_to_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark pickles the data source after `schema`, and calls `streamReader` on the copy."""
+    """After calling `schema`, Spark pickles the data source and calls `streamReader` on the copy.
+
+    The copy must not parse the options again.
+    """
     parsed: list[ReadOptions] = []
 
     def counting(text: dict[str, str]) -> ReadOptions:

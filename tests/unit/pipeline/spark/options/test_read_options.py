@@ -149,7 +149,7 @@ def test_starting_options_have_the_connectors_precedence() -> None:
 
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets", "assign"])
 def test_duplicate_topic_in_json_is_an_error(option: str) -> None:
-    """Python's `json` would silently use the last of two equal names."""
+    """If a name occurs twice, Python's `json` would ignore the first value without an error."""
     one = "[0]" if option == "assign" else '{"0": 0}'
     options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t1"}
     if option == "assign":

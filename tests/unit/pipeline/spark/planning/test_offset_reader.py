@@ -17,9 +17,9 @@ UNKNOWN = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 class Cluster:
-    """Replaces the client of a cluster whose topics have one partition each.
+    """A fake client of a cluster, whose topics have one partition each.
 
-    A lookup by timestamp returns `by_time`.
+    A lookup of an offset by timestamp returns `by_time`.
     """
 
     def __init__(self, *topics: str, internal: str = "", by_time: int = -1) -> None:
@@ -78,7 +78,7 @@ def test_missing_topic_is_awaited_at_the_start_only() -> None:
 
 @pytest.mark.parametrize("option", ["startingTimestamp", "endingTimestamp"])
 def test_offset_by_timestamp_after_the_listed_end_is_no_data_loss(option: str) -> None:
-    """Records were appended after the end offset was listed."""
+    """Between listing the end and looking up the timestamp, records have been appended."""
     given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "a", option: "7"}
     options = parse_read_options(given)
     found = asyncio.run(plan_batch(Cluster("a", by_time=101), options))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tests that the record sizes of earlier fetches limit the first fetch of a small range."""
+"""Tests that the first fetch of a small range is limited by the record sizes of earlier fetches."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_number_of_remembered_topics_is_bounded() -> None:
 
 
 async def test_only_the_first_fetch_of_a_range_is_small() -> None:
-    """If the records have become larger, a second fetch reads the rest of the range."""
+    """If the records are larger than before, further fetches read the rest of the range."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         for offset in range(20):

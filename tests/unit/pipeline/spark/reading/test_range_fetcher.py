@@ -1,4 +1,7 @@
-"""Tests fetching ranges: concurrency, next offsets, corrupt batches, a failing event loop."""
+"""Tests fetching ranges: concurrency, next offsets, corrupt batches, a failing event loop.
+
+A range is a part of a partition, from a start offset to an end offset.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from tests.unit.pipeline.columns.two_records import GOOD, HEADERS_OF_NONE
 def test_failing_event_loop_is_raised_by_the_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without free file descriptors no event loop starts; the reader must not wait for it."""
+    """If no file descriptor is free, no event loop starts; the reader must raise, and not wait."""
 
     def no_descriptor() -> NoReturn:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -70,7 +73,7 @@ async def test_valid_batches_are_read_before_a_corrupt_one(kind: str) -> None:
 
 
 async def test_corrupt_last_offset_is_a_corrupt_batch() -> None:
-    """The error is about the checksum, not about a fetch that makes no progress."""
+    """The error must report the checksum, although the fetch also seems to make no progress."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"v"] * 5))
@@ -116,9 +119,9 @@ def test_next_offset_ignores_bytes_after_the_end(kind: str, kind_of_good: str) -
 
 @pytest.mark.slow
 async def test_ranges_are_fetched_concurrently_and_read_in_order() -> None:
-    """There are more ranges than concurrent fetches.
+    """The test has more ranges than the reader fetches at once.
 
-    The last range is beyond the log, and raises when it is read.
+    The last range begins beyond the end of the log, so reading this range raises.
     """
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)

@@ -1,4 +1,4 @@
-"""Tests reads of a range during faults: each record is read once, or the read fails."""
+"""Tests reading a range during faults: each record is read exactly once, or the read fails."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def options_for(log: ScriptedLog, **others: str) -> ReadOptions:
 
 
 async def offsets_of(log: ScriptedLog, start: int, end: int, **others: str) -> list[int]:
-    """Returns the offsets that a task reads from a range, through the columns."""
+    """Returns the offsets of the records that a task reads from a range as columns."""
     options = options_for(log, **others)
 
     def read() -> list[int]:
@@ -151,7 +151,7 @@ async def test_fatal_error_is_raised_at_once() -> None:
 
 
 async def test_lagging_high_watermark_of_a_new_leader_is_no_data_loss() -> None:
-    """ListOffsets, not the high watermark of a fetch, decides where the log ends."""
+    """The reader takes the end of the log from ListOffsets, not from a fetch's high watermark."""
     async with log_of() as log:
         lagging = 2
 
@@ -194,7 +194,7 @@ async def test_empty_responses_time_out(settings_for_all: SettingsForAll) -> Non
 
 
 async def test_records_before_the_fetch_offset_are_dropped() -> None:
-    """A response may have earlier records; the rows start at the fetch offset."""
+    """A fetch response may begin with earlier records, which must not become rows."""
     async with log_of() as log:
 
         async def answer(asked: ReceivedRequest) -> Any:
@@ -216,7 +216,7 @@ async def test_records_before_the_fetch_offset_are_dropped() -> None:
 
 
 async def test_batches_in_reversed_order_are_an_error() -> None:
-    """The first batch already reaches the end of the range; earlier offsets follow."""
+    """The first batch has the last offsets of the range, and earlier offsets follow."""
     async with log_of() as log:
         whole = b"".join(reversed(log.batches["t", 0]))
 

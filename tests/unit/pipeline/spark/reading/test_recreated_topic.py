@@ -1,6 +1,6 @@
 """Tests that a topic deleted or recreated during a read is data loss.
 
-Records of the old and the new topic never mix.
+A read must not return records of both the old and the new topic.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Cluster:
         return wanted
 
     async def values(self, wanted: OffsetRange, fail: bool) -> tuple[list[bytes], Exception | None]:
-        """Returns the values that a task reads from the range, and the error that ends the read."""
+        """Returns the values that a task reads from the range, and the DataLossError or None."""
         found: list[bytes] = []
 
         def read() -> None:
@@ -157,9 +157,9 @@ async def test_topic_recreated_before_the_task_is_data_loss(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME])
 async def test_shorter_log_of_a_recreated_topic_is_data_loss(kind: str) -> None:
-    """After a topic is recreated, a fetch by topic name may return OFFSET_OUT_OF_RANGE.
+    """If the new topic's log is shorter, a fetch by topic name may fail with OFFSET_OUT_OF_RANGE.
 
-    The read must not continue at the log start offset of the new topic.
+    The read must then not continue at the log start offset of the new topic.
     """
     async with cluster(kind) as made:
         wanted = await made.planned()
@@ -178,7 +178,7 @@ async def test_shorter_log_of_a_recreated_topic_is_data_loss(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME, NO_IDS])
 async def test_deleted_topic_is_data_loss(kind: str) -> None:
-    """The error is raised when no broker has had the topic for `metadata_wait_ms`."""
+    """The read fails when no broker has had the topic in its metadata for `metadata_wait_ms`."""
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.before_fetch = lambda number: made.delete() if number == 2 else None
@@ -192,7 +192,7 @@ async def test_deleted_topic_is_data_loss(kind: str) -> None:
 async def test_lost_records_are_skipped_without_fail_on_data_loss(
     kind: str, loss: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The read ends, and returns no record of the recreated topic."""
+    """The read must end without an error, and return no record of the recreated topic."""
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.before_fetch = lambda number: getattr(made, loss)() if number == 2 else None

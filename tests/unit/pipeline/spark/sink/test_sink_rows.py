@@ -1,4 +1,4 @@
-"""Tests the checks of the sink's rows and columns; errors name the row."""
+"""Tests the checks of the rows and columns that the sink gets; errors name the row."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_topic_that_is_no_utf8_names_its_row() -> None:
 
 
 def test_header_key_that_is_no_utf8_names_its_row() -> None:
-    """The source could not read a header key that is not UTF-8."""
+    """The sink refuses such a key, because the source could not read it."""
     entries = pa.StructArray.from_arrays(
         [NO_TEXT, pa.array([b"", b"", b""], pa.binary())], fields=list(HEADERS.value_type)
     )

@@ -1,4 +1,4 @@
-"""Tests that the rows of a task are in the log once and in order, despite failures."""
+"""Tests that the rows written by a task are in the log once and in order, despite failures."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def numbers_of(records: list[Record]) -> list[int]:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets few rows be encoded at a time, so that there are many encoding steps."""
+    """Lowers the writer's size limits, so that it encodes the rows in many small steps."""
     monkeypatch.setattr(task_writer, "_TARGET_BYTES", 1_000)
     monkeypatch.setattr(task_writer, "_LARGE_BYTES", 2_000)
     monkeypatch.setattr(task_writer, "_PART_BYTES", 500)
@@ -190,7 +190,7 @@ def test_written_rows_are_in_the_log(
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("late", [0, 555, 999])
 async def test_unwritable_row_is_named(late: int) -> None:
-    """Earlier rows may be in the log, each once and in order; later rows are not in the log."""
+    """Rows before the unwritable row may be in the log, once and in order; no later row may."""
     rows = [row(number, 0) for number in range(1_000)]
     rows[late] = row(late, 0, topic=None)
     async with Broker() as broker:
@@ -220,7 +220,7 @@ async def test_unacknowledged_rows_fail_the_task() -> None:
 
 
 async def test_added_partition_is_written_to() -> None:
-    """The tasks of a worker share metadata, which may be outdated."""
+    """The partition was added after the metadata was read, which all tasks of a worker share."""
     async with Broker() as broker:
         broker.create_topic("t", partitions=1)
         assert await written(broker.bootstrap, batches_of([row(0, 0)])) == 1
@@ -233,7 +233,7 @@ async def test_added_partition_is_written_to() -> None:
 
 
 async def test_batches_do_not_linger() -> None:
-    """kafka.linger.ms has no effect, even if it exceeds the delivery timeout."""
+    """The sink ignores kafka.linger.ms, even if this value exceeds the delivery timeout."""
     async with Broker() as broker:
         broker.create_topic("t")
         waits = {"kafka.linger.ms": "500000"}
@@ -275,9 +275,9 @@ async def test_retried_request_is_written_once(
         broker.create_topic("t", partitions=2)
 
         def arriving() -> Iterator[pa.RecordBatch]:
-            """Yields the batches of rows, and sets up the fault before a random batch.
+            """Yields the batches of rows; before one of them, chosen at random, sets up the fault.
 
-            A fault of the coordinator is set up before the first batch.
+            If the fault is one of the coordinator, sets it up before the first batch.
             """
             at = 0 if "coordinator" in name else draw.randrange(len(rows) // 10)
             for number, batch in enumerate(batches_of(rows)):

@@ -1,4 +1,4 @@
-"""Tests how rows of PySpark 4.0 are converted to Arrow batches."""
+"""Tests how the sink converts the rows of PySpark 4.0 to Arrow batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 @pytest.mark.usefixtures("_zone")
 @pytest.mark.parametrize("month", [1, 7])
 def test_local_timestamp_of_a_row_becomes_utc(month: int) -> None:
-    """Spark passes a datetime without a zone, in the worker's local time."""
+    """Spark passes a timestamp as a datetime without a zone, in the local time of the worker."""
     moment = datetime(2024, month, 1, 12, tzinfo=UTC)
     handed_over = moment.astimezone().replace(tzinfo=None)
     rows = iter([(handed_over, bytearray(b"v")), (None, None)])

@@ -1,4 +1,4 @@
-"""Tests the stream reader: calls its methods in Spark's order, with given log offsets."""
+"""Tests the stream reader: calls its methods in Spark's order, with log offsets set by the test."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ A, B = ("t", 0), ("t", 1)
 
 
 class Logs:
-    """The log offsets that a stream reader gets.
+    """The log offsets that the stream reader gets from the cluster in a test.
 
-    `asked` counts how often the stream reader has requested them.
+    `asked` counts how often the stream reader has requested log offsets.
     """
 
     def __init__(self) -> None:
@@ -228,7 +228,7 @@ def test_micro_batch_waits_for_min_offsets_up_to_max_trigger_delay(
 
 
 def test_missing_topic_is_an_error_at_the_start(logs: Logs) -> None:
-    """Otherwise a misspelt topic name would make a stream without rows."""
+    """Without the error, a stream of a misspelt topic would run and never return a row."""
     logs.are({})
     with pytest.raises(OptionError, match="option subscribe: the cluster has no t"):
         reader().initialOffset()
@@ -287,7 +287,10 @@ def test_failed_group_commit_is_a_warning_and_retried(
 def test_loss_before_the_first_record_is_reported(
     logs: Logs, then: dict[Any, int], told: str
 ) -> None:
-    """Micro-batch 0 starts at latest and is empty, so micro-batch 1 starts at the same offsets."""
+    """Micro-batch 0 starts at latest and is empty; the loss happens before micro-batch 1.
+
+    Micro-batch 1 starts at the same offsets as micro-batch 0.
+    """
     logs.are({A: 100, B: 50})
     running = reader()
     at = running.initialOffset()
@@ -298,7 +301,10 @@ def test_loss_before_the_first_record_is_reported(
 
 
 def test_recreated_topic_with_equal_end_is_read(logs: Logs) -> None:
-    """Spark skips a micro-batch whose end equals its start, so the end must differ."""
+    """Spark skips a micro-batch if its end equals its start.
+
+    So the reader must return another end, although the new topic's log reaches the same offset.
+    """
     logs.are({A: 400}, Uuid.random())
     running = reader(startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="400")
     limit = running.getDefaultReadLimit()
@@ -330,7 +336,7 @@ def test_available_now_reads_a_recreated_topic(logs: Logs) -> None:
 
 @pytest.mark.parametrize("fails", ["true", "false"])
 def test_available_now_reports_a_log_that_ends_before_the_stream(logs: Logs, fails: str) -> None:
-    """The topic was recreated while the query was stopped."""
+    """While the query was stopped, the topic was recreated, and the new log is shorter."""
     logs.are({A: 2, B: 9})
     running = reader(failOnDataLoss=fails, maxOffsetsPerTrigger="400")
     running.prepareForTriggerAvailableNow()
@@ -378,7 +384,7 @@ def test_available_now_reports_a_truncated_log(logs: Logs, fails: str) -> None:
 def test_available_now_keeps_the_offset_of_a_partition_seen_late(
     logs: Logs,
 ) -> None:
-    """The first broker has old metadata, without the partition."""
+    """The first metadata lacks a partition for which the checkpoint already has an offset."""
     logs.are({A: 1_000})
     running = reader()
     running.prepareForTriggerAvailableNow()
