@@ -1,4 +1,7 @@
-"""Tests control functions: they answer, delay, close the connection, or let requests pass."""
+"""Tests control functions, which decide what the broker does with a request.
+
+A control function answers or delays the request, closes the connection, or lets the request pass.
+"""
 
 from __future__ import annotations
 

@@ -247,7 +247,10 @@ CHANGES = st.lists(
 def test_offsets_are_the_latest_of_committed_transactions(
     changes: list[tuple[str, int, bool]],
 ) -> None:
-    """The oracle finds the end of each transaction in advance."""
+    """Compares the offsets with a model that applies a transaction's offsets at its commit.
+
+    If the log has a later offset commit for the partition, the model keeps the later offset.
+    """
     offsets = CommittedOffsets()
     log: list[Entry] = []
     expected: dict[tuple[str, int], int] = {}

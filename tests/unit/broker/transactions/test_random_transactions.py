@@ -3,7 +3,7 @@
 The oracle notes each record and each committed offset in the order of the responses, and the
 outcome of each transaction. The oracle knows nothing of epochs, markers or coordinators. During a
 schedule, coordinators and leaders move, nodes stop and start, transactions time out, requests are
-repeated, and fenced producers go on sending. A failed schedule is repeated by its seed.
+repeated, and fenced producers go on sending. The seed of a failed schedule repeats this schedule.
 """
 
 from __future__ import annotations

@@ -191,7 +191,10 @@ async def test_cancelled_close_does_not_wait_for_a_generation(
 
 
 async def test_cancelled_close_repeats_an_interrupted_callback_and_commit() -> None:
-    """The close repeats on_revoked and the commit, and leaves; a later close does nothing."""
+    """The cancelled close repeats on_revoked and the commit, and leaves the group.
+
+    A later close does nothing.
+    """
     settings = replace(QUICK, error_flush_ms=20, cancelled_close_ms=0)
     called: list[str] = []
     may_return = asyncio.Event()

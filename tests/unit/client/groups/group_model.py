@@ -162,9 +162,10 @@ class Coordinator:
                 syncing("REBALANCE_IN_PROGRESS")
 
     def complete(self, *, is_late: bool = False) -> None:
-        """Completes the rebalance if all members, also those with a pending id, have joined.
+        """Completes the rebalance if all members have joined.
 
-        If `is_late`, first removes the members that have not joined.
+        Members with a pending member id must have joined, too. If `is_late`, first removes
+        the members that have not joined.
         """
         if is_late:
             for member_id, member in list(self.members.items()):

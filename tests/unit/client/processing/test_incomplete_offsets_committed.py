@@ -1,4 +1,7 @@
-"""Tests commits that list records processed after an incomplete record: none is redelivered."""
+"""Tests commits that list processed records after an incomplete record.
+
+The group does not redeliver the listed records.
+"""
 
 from __future__ import annotations
 

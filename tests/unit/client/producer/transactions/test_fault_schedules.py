@@ -1,6 +1,6 @@
 """Tests exactly-once under a thousand seeded schedules of faults, in virtual time.
 
-The schedules mix lost and late requests, lost responses, errors by name, moving leaders and
+The schedules mix lost and late requests, lost responses, error codes, moving leaders and
 coordinators, restarted brokers, zombies, transaction timeouts, failures, cancellations and
 rebalances. The oracle compares the outcomes that the producers reported with the visible records.
 """
