@@ -120,8 +120,8 @@ def share_and_hand_over(
 ) -> None:
     """Runs a group: members join one by one and read all records; then the first member leaves.
 
-    The other members, if any, take over its partitions and continue at the offsets that it
-    committed. `described` returns the group's state and the number of its members.
+    The other members, if any, then own all partitions, and continue at the offsets that the first
+    member committed. `described` returns the group's state and the number of its members.
     """
     with ExitStack() as ending:
         members: list[GroupMember] = []

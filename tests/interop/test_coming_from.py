@@ -1,4 +1,4 @@
-"""Tests that each other client has the calls and settings that its migration page names."""
+"""Tests that the other clients have the calls and settings that the migration pages name."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def beat(side: ConsumerSide, member: str) -> object:
 
 
 def sync(side: ConsumerSide, member: str) -> Any:
-    """Sends SyncGroup of a follower, which contains no assignments; returns the response."""
+    """Sends a follower's SyncGroup, which has no assignments; returns the response."""
     return sync_leader(side, member, {})
 
 

@@ -1,7 +1,7 @@
 """Sends requests of group members to a real or embedded broker, and compares responses.
 
 Every member has its own connection, whose client id is the member's name. Both brokers generate
-random member ids, which begin with the client id. So the responses can be compared, the n-th id of
+random member ids, which begin with the client id. To make responses comparable, the n-th id of
 member `a` is shown as `a.n`.
 """
 

@@ -120,9 +120,9 @@ async def test_closing_a_consumer_closes_its_session(
 async def test_last_fetched_epoch_above_the_leader_epoch_is_out_of_range(
     client: kproto.Client, topic: str
 ) -> None:
-    """Tests the leader's response; a consumer that receives it would reset its position.
+    """The leader answers OFFSET_OUT_OF_RANGE, after which a consumer would reset its position.
 
-    The leader does not know the epoch, so it cannot return a diverging epoch.
+    The leader does not know the fetched epoch, so the leader cannot return a diverging epoch.
     """
     async with client.producer() as producer:
         for number in range(3):

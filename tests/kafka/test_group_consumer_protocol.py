@@ -89,10 +89,10 @@ async def test_static_member_rejoins_without_a_rebalance(node848: KafkaNode) -> 
 
 @pytest.mark.exhaustive
 async def test_second_member_with_an_instance_id_is_refused(node848: KafkaNode) -> None:
-    """The broker refuses a second member with the same instance id while the first is alive.
+    """The broker refuses a second member with the same instance id until the session expires.
 
-    The broker cannot know whether the first member was killed, so the broker refuses the second
-    member until the first member's session expires.
+    The broker cannot know whether the first member was killed, so it keeps the first member as long
+    as the first member's session lasts.
     """
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)

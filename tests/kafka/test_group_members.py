@@ -85,7 +85,7 @@ async def test_cooperative_members_never_stop_reading_what_they_keep(node: Kafka
 
 
 async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -> None:
-    """A partition is assigned only after its former owner has revoked it."""
+    """A partition is assigned to a member only after the former owner has revoked the partition."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
         owners: dict[tuple[str, int], RecordingListener] = {}

@@ -144,7 +144,7 @@ async def test_slow_member_leaves_and_rejoins_on_its_next_poll(
 async def test_revocation_waits_for_records_in_flight(
     node848: KafkaNode, kind: GroupProtocolCase
 ) -> None:
-    """A revocation may outlast the session timeout, because heartbeats continue during it."""
+    """A revocation can last longer than the session timeout, because heartbeats continue."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         settings = await short_session(group, kind, node848)

@@ -275,7 +275,7 @@ def test_closing_a_read_cancels_its_fetches(topics: Topics, topic_name: str) -> 
 def test_topic_recreated_during_the_read_is_data_loss(
     topics: Topics, topic_name: str, fail: bool
 ) -> None:
-    """The read must return no record of the new topic, although its offsets are in the range."""
+    """The recreated topic has records at the planned offsets; the read must not return them."""
     topics.fill(topic_name, numbered(2_000), batch_bytes=1_000)
     options = parse_read_options(
         {

@@ -8,8 +8,8 @@ from typing import Any
 def run(spark: Any, task: dict[str, Any]) -> int:
     """Sends `parts` in order; returns how many records were sent.
 
-    A part is [values, ending], one transaction of its own producer. The ending is commit, abort, or
-    "" to leave the transaction open.
+    Each part is [values, ending], and is one transaction of a producer of its own. The ending is
+    commit, abort, or "" to leave the transaction open.
     """
     java = spark._jvm
     records = 0

@@ -22,7 +22,7 @@ def results_of(row: Row, *turns: dict[str, TimePerRecord]) -> Results:
 
 
 def test_a_ratio_is_the_median_of_the_ratios_within_a_round() -> None:
-    """A ratio divides measurements of the same round, because the machine may be slower later."""
+    """A ratio divides measurements of one round: in another round the machine may be slower."""
     results = results_of(
         PRODUCE,
         {"kproto": TimePerRecord(2, 2), "confluent_kafka": TimePerRecord(1, 4)},

@@ -67,9 +67,9 @@ def test_events_round_trip_through_the_real_sdk(
 
 @pytest.mark.parametrize("api", ["core", "v1"])
 def test_without_the_sdk_the_error_names_the_package(api: str) -> None:
-    """The error must be the same in the project's root, whose folder has the name of the SDK.
+    """The error must be the same in the project's root, which has a folder `cloudevents`.
 
-    Python could import that folder, `cloudevents`, in place of the SDK.
+    The SDK's package has the same name, so Python could import this folder instead.
     """
     code = f"""
 import sys

@@ -19,7 +19,7 @@ def met(kind: str, count: int) -> tuple[Frame, ...]:
 
 
 def asks_for_a_topic(frame: Frame) -> bool:
-    """Returns whether a frame is a Metadata request with at least one topic; it must be valid."""
+    """Returns whether a frame is a Metadata request that names topics; the frame must be valid."""
     assert frame.version is not None
     if frame.api_key != 3:
         return False

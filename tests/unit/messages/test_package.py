@@ -1,4 +1,4 @@
-"""Tests the package of messages: lazy imports, all messages, and the names of earlier releases."""
+"""Tests the package of messages: imports are lazy, no message is missing, former names remain."""
 
 from __future__ import annotations
 

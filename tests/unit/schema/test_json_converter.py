@@ -35,7 +35,7 @@ from kproto.wire.uuid import Uuid
 
 
 class IsolationLevel(IntEnum):
-    """An enumeration of integers, whose `str` may not return the digits of the integer."""
+    """An enumeration whose members are integers, but whose `repr` does not return digits."""
 
     COMMITTED = 1
 

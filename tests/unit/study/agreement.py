@@ -1,7 +1,7 @@
 """Compares the annotated tree of a message with the generated classes and with `explain_decode`.
 
-An independent reader makes the tree, so a fault of the tree, the classes or `explain_decode` is
-found.
+An independent reader makes the tree. So the comparison finds a fault of this reader, of the classes
+or of `explain_decode`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def message_fault(root: Node) -> Fault | None:
 def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
     """Returns the tree of `data`; checks that its fault equals the fault of `explain_decode`.
 
-    Compares reason, path and offset of the faults; both may be None. Also checks that the nodes
-    cover every byte.
+    Compares reason, path and offset of the two faults, or checks that there is no fault. Also
+    checks that the nodes cover every byte.
     """
     root = annotate(data, cls, version)
     expected = explain_decode(cls._definition(), version, data)

@@ -57,7 +57,7 @@ def response_frame(message: Message, version: int) -> bytes:
 
 @contextlib.asynccontextmanager
 async def tapped() -> AsyncIterator[tuple[str, list[bytearray], list[bytearray]]]:
-    """Yields a proxy's address, and the bytes sent through it by the clients and by the broker.
+    """Yields the address of a proxy, and all bytes sent by the clients and by the broker.
 
     The bytes are lists of buffers, with one buffer per connection.
     """

@@ -1,4 +1,4 @@
-"""Tests that no output or recording has a secret; redacted frames keep their structure."""
+"""Tests that outputs and recordings show no secret; redacted frames must keep their structure."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def test_event_of_a_pulsar_message_keeps_its_format(
 
 
 def assert_round_trips(chosen: EventFormat, event: CloudEvent) -> None:
-    """Checks that `event` round-trips; reading may add a content type to JSON data."""
+    """Checks that `event` round-trips; only a content type of JSON data may be added by reading."""
     read = chosen.read(chosen.write(event))
     added = read.attributes.keys() - event.attributes.keys()
     if added:

@@ -62,9 +62,10 @@ def test_every_kafka_module_names_its_style_and_existing_files() -> None:
 
 
 def test_a_head_names_the_files_of_its_message() -> None:
-    """A message is in both releases, also with different names, or in only one release.
+    """A message is in both releases, with one name or with two names, or in only one release.
 
-    Release 4.4.0 defines LeaderAndIsrRequest without versions, so its head omits the file of 4.4.0.
+    Release 4.4.0 defines LeaderAndIsrRequest without versions, so the head of this message does not
+    name the file of 4.4.0.
     """
     assert made_from(MESSAGES / "fetch_response.py") == [
         "schemas/4.4.0/clients/FetchResponse.json",

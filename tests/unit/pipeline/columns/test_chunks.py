@@ -175,7 +175,7 @@ def test_valid_batches_are_yielded_before_the_error(behind: int) -> None:
 @pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("odd", [-(2**31), -5, 0, 2, 3, 1000, 2**31 - 1])
 def test_records_out_of_their_place_are_refused(odd: int) -> None:
-    """Brokers store such batches, because they do not check record offsets without compression."""
+    """Without compression, brokers do not check record offsets, so they store such batches."""
     deltas = [0, odd, 2]
     good = batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=9)
     data = batch_bytes(

@@ -156,7 +156,7 @@ def test_broken_data_uses_little_memory_without_the_faster_packages(name: str) -
 def test_a_bad_record_is_found_before_good_records_are_copied(
     codec: str, missing: list[str]
 ) -> None:
-    """The reader may use memory for the decompressed data, but must not copy a record before."""
+    """Until the bad record is found, the reader uses memory only for the decompressed data."""
     whole = large_record(WHOLE)
     compress = codec_for_name(codec).compress
     read = read_in_a_process(compress(whole + b"\0", 1), codec, 2, missing)

@@ -333,7 +333,7 @@ def test_layouts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_and_values_learn_separate_layouts() -> None:
-    """`values` must not use a layout that `records` has learned: it extracts other fields."""
+    """A layout that `records` has learned extracts other fields than `values` needs."""
     batch = RecordBatch(encode_batch([(b"12345", b"v" * 33, (), T)] * 64))
     records = batch.records()
     assert batch.values() == [b"v" * 33] * 64

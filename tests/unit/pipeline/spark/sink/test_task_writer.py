@@ -220,7 +220,7 @@ async def test_unacknowledged_rows_fail_the_task() -> None:
 
 
 async def test_added_partition_is_written_to() -> None:
-    """The partition was added after the metadata was read, which all tasks of a worker share."""
+    """A partition is added after the tasks of the worker have cached the topic's metadata."""
     async with Broker() as broker:
         broker.create_topic("t", partitions=1)
         assert await written(broker.bootstrap, batches_of([row(0, 0)])) == 1
