@@ -293,7 +293,7 @@ def _read_structured(reading: _MessageReadInput, name: str) -> CloudEvent:
 
 
 def _read_binary(reading: _MessageReadInput) -> CloudEvent | None:
-    """Returns the event in the properties; None if no property has the version."""
+    """Returns the event in the properties; None if no property states the CloudEvents version."""
     version = _version_of_properties(reading)
     if version is None:
         return None

@@ -67,7 +67,7 @@ class BatchOrigin:
         self.base_offset = base_offset
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies the fields; the default refuses the pickle protocols 0 and 1."""
+        """Returns the fields for pickle and copy; the default fails in pickle protocols 0 and 1."""
         fields = self.topic, self.partition, self.timestamp_type, self.position, self.base_offset
         return BatchOrigin, fields
 
@@ -208,7 +208,7 @@ class Record:
     __hash__ = None  # type: ignore[assignment]  # a mutable class; mypy refuses this idiom
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies the fields; the default refuses the pickle protocols 0 and 1."""
+        """Returns the fields for pickle and copy; the default fails in pickle protocols 0 and 1."""
         fields = self.offset, self.timestamp, self.key, self.value, self._headers, self._origin
         return _restored, (type(self), *fields), getattr(self, "__dict__", None)
 

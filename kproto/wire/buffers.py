@@ -18,7 +18,7 @@ BYTES_LIKE: Final = (bytes, bytearray, memoryview)
 
 
 def octets(value: Any) -> bytes:
-    """Returns the bytes in a buffer, whose items may have several bytes each.
+    """Returns the bytes of a buffer, even of a buffer whose items have several bytes each.
 
     Raises TypeError if `value` is not a buffer, ValueError for a released memoryview.
     """

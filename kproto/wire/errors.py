@@ -120,7 +120,7 @@ class UnreadableRecordError(CorruptBatchError):
 
     `topic`, `partition` and `record_offset` name the record. A consumer raises the error once, and
     continues at `next_offset`; both are offsets in the log. `raw` has the stored bytes, and
-    `content` says what the bytes are: "record", the encoded record; "records", all records of its
+    `content` says what the bytes are: "record", the encoded record; "records", all records of the
     decompressed batch from this record on, because the bounds of the records are unknown; or
     "batch", the whole batch, because it cannot be decompressed.
     """

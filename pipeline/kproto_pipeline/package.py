@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PACKAGES", "main", "write_package"]
 
-#: The packages that `format("kproto")` needs, and the module by which Spark discovers it.
+#: The packages that `format("kproto")` needs, and the module by which Spark discovers
+#: the data source.
 PACKAGES: Final = ("kproto", "kproto_cloudevents", "kproto_pipeline", "pyspark_kproto")
 
 #: The suffixes of files that the zip leaves out: they depend on the Python version.

@@ -1,7 +1,7 @@
 """Several Kafka nodes in one cluster, each a broker and a controller.
 
-Each node is a `KafkaNode` that can be killed, stopped and started separately; its ports and data
-stay.
+Each node is a `KafkaNode` that can be killed, stopped and started separately. A node keeps its
+ports and data when it starts again.
 """
 
 from __future__ import annotations

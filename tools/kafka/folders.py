@@ -15,5 +15,5 @@ NODES = CACHE / "nodes"
 
 
 def reserve() -> tuple[Path, int]:
-    """Creates a folder for a node; returns it with the file descriptor that locks it."""
+    """Creates a folder for a node; returns the folder, and the file descriptor of its lock."""
     return held_folders.reserve(NODES)

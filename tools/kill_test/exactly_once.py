@@ -1,4 +1,4 @@
-"""Kills brokers and programs that consume, transform and produce in transactions.
+"""Kills brokers, and kills programs that consume, transform and produce in transactions.
 
 A producer sends numbered records to the input topic. Programs of `transform` copy them to the
 output topic in transactions. Each round kills the next target in `TARGETS`, or stalls it, and waits

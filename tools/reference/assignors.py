@@ -65,11 +65,11 @@ def groups(count: int, seed: int, assignor: str) -> Iterator[AssignorInput]:
 def assigned(
     judge: KafkaJavaProgram, assignor: str, wanted: Iterable[AssignorInput]
 ) -> Iterator[Assignment | None]:
-    """Yields the assignment of Kafka's class for each group; None if a known bug makes it fail.
+    """Yields the assignment of Kafka's class for each group; None if a bug makes the class fail.
 
-    The bug: the class throws NullPointerException if a member no longer subscribes to the topic of
-    a partition that the member owned, and has all partitions that it can get. Raises
-    ReferenceFailedError for any other failure.
+    The known bug: the class throws NullPointerException if a member no longer subscribes to the
+    topic of a partition that the member owned, and already has as many partitions as it can get.
+    Raises ReferenceFailedError for any other failure.
     """
     questions = (
         records_question(JavaProgramOperation.ASSIGN, _lines(assignor, group).encode())

@@ -1,6 +1,7 @@
 """Writes schemas/versions.json from the kafka-clients jar of every release.
 
-Run it with `python -m tools.releases`; with `--check` it only compares the file with the jars.
+`python -m tools.releases` runs this program. With `--check`, it only compares the file with the
+jars.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ LOCK = "alive.lock"
 
 
 def reserve(home: Path) -> tuple[Path, int]:
-    """Creates a folder in `home`; returns it with the file descriptor that locks it.
+    """Creates a folder in `home`; returns the folder, and the file descriptor of its lock.
 
     First removes the unused folders in `home`.
     """

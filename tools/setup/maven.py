@@ -89,7 +89,7 @@ def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
 def fetch_each(folder: Path, wanted: Sequence[str], *, otherwise: str) -> list[Path]:
     """Returns the path of each jar `group:artifact:version` in `folder`, like `fetch_jar`.
 
-    Calls Maven once for all missing jars, because its start takes longer than fetching a jar.
+    Calls Maven once for all missing jars, because starting Maven takes longer than fetching a jar.
     """
     jars = {each: folder / "{1}-{2}.jar".format(*each.split(":")) for each in wanted}
     missing = [each for each, jar in jars.items() if not jar.exists()]

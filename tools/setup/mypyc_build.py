@@ -59,8 +59,8 @@ def listed_modules(root: Path) -> list[str]:
 def compile_package(root: Path, folder: Path) -> list[Path]:
     """Compiles the listed modules in `folder`, after it has copied `root`'s package `kproto` there.
 
-    The copy has the sources too. Returns the compiled files, relative to `folder`: one per module,
-    and the library with their code. Raises CompileError.
+    The copy also keeps the sources. Returns the compiled files, relative to `folder`: one per
+    module, and the library with their code. Raises CompileError.
     """
     missing = what_is_missing()
     if missing:

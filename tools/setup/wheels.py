@@ -31,8 +31,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 #: The files that the tests need, copied to a folder without `kproto`.
 TEST_FILES: Final = ("pyproject.toml", "README.md", "Makefile")
 TEST_FOLDERS: Final = ("tests", "tools", "schemas", "docs", "examples")
-#: The tests of the compiled modules, and of the modules that call them most. They run with Python's
-#: debugging allocator, which detects overruns of compiled code.
+#: The tests of the compiled modules, and of the modules that call them most. These tests run with
+#: Python's debugging allocator, which detects overruns of compiled code.
 TESTS: Final = (
     "tests/unit/wire",
     "tests/unit/records",

@@ -63,7 +63,7 @@ class RunningCluster:
     detached: bool
 
     def stop(self) -> None:
-        """Stops the cluster's processes, kills those that do not stop, and removes its folder."""
+        """Stops the cluster's processes, kills those that do not stop, and removes the folder."""
         for each in reversed(self.processes):
             _signal_group(each, signal.SIGTERM)
         deadline = time.monotonic() + STOP_TIMEOUT_S

@@ -59,7 +59,7 @@ def write_events(
 
 
 def round_trip(spark: SparkSession, bootstrap: str, folder: Path, mode: str) -> RoundTripResult:
-    """Writes the events in `folder` to a new topic in `mode`, reads and compares them."""
+    """Writes the events in `folder` to a new topic in `mode`, reads the topic, and compares."""
     topic = f"round-trip-{mode}-{os.getpid()}-{time.time_ns()}"
 
     async def make() -> None:

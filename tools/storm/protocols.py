@@ -43,7 +43,7 @@ SESSION_MS: Final = int(os.environ.get(SESSION_VARIABLE, "6000"))
 UNHARMED_SESSION_MS: Final = 45_000
 
 #: Broker settings: no initial rebalance delay, only two partitions for committed offsets, and
-#: sessions in the consumer protocol as short as classic ones.
+#: session timeouts of the consumer protocol that are as short as those of classic members.
 BROKER_CONFIG: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "2",

@@ -355,7 +355,7 @@ class CloudEvent:
         return CloudEvent(attributes, data=self._data_in(attributes, target))
 
     def _data_in(self, attributes: Mapping[str, AttributeInput], version: SpecVersion) -> Any:
-        """Returns the data of this event for an event with `attributes`.
+        """Returns the data of this event, adapted to an event with other `attributes`.
 
         JSON data keeps its text if the new datacontenttype is JSON or unset. Otherwise JSON data
         becomes its Python value.

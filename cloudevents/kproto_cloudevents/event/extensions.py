@@ -212,7 +212,8 @@ def _integer_sequence(values: Mapping[str, AttributeValue]) -> tuple[str, str] |
     return "sequence", "is no Integer of 32 bits, which the sequencetype requires"
 
 
-#: Documented in https://github.com/cloudevents/spec/tree/main/cloudevents/extensions.
+#: The following extensions are documented in
+#: https://github.com/cloudevents/spec/tree/main/cloudevents/extensions.
 PARTITIONING: Final = Extension(
     "Partitioning", ExtensionAttribute("partitionkey", types.STRING, True, _not_empty)
 )

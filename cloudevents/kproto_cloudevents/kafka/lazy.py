@@ -161,7 +161,7 @@ class LazyEvent(UnreadEvent):
         return "binary"
 
     def event(self) -> CloudEvent:
-        """Returns the whole event after checking every rule. Raises CloudEventError if invalid."""
+        """Reads and returns the whole event. Raises CloudEventError if the event breaks a rule."""
         event = from_kafka(self.key, self.value, self.headers, profile=self._profile)
         if isinstance(event, CloudEvent):
             return event
@@ -213,9 +213,9 @@ def lazy_from_kafka(
     """Reads a record; an event in binary mode becomes a `LazyEvent` with unread attributes.
 
     Reads a record of structured mode as a whole. Results and errors are those of `from_kafka`,
-    except for two errors of a `LazyEvent`: an invalid attribute raises only when the attribute is
-    read, and a missing required attribute raises only when its property is read. `event()` raises
-    both errors.
+    except for two errors of a `LazyEvent`. The error for an invalid attribute is raised only when
+    the attribute is read. The error for a missing required attribute is raised only when its
+    property is read. `event()` raises both errors.
     """
     if (value.__class__ is not bytes and value is not None) or (
         key.__class__ is not bytes and key is not None

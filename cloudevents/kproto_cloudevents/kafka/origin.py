@@ -39,7 +39,7 @@ class UnreadEvent:
     __slots__ = ()
 
     def event(self) -> CloudEvent:
-        """Returns the whole event after checking every rule. Raises CloudEventError if invalid."""
+        """Reads and returns the whole event. Raises CloudEventError if the event breaks a rule."""
         raise NotImplementedError  # `LazyEvent`, the only subclass, overrides it
 
 

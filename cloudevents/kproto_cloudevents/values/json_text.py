@@ -100,8 +100,8 @@ PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=
 UNIQUE_NAMES_DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_unique, parse_constant=_refuse_constant
 )
-#: Returns numbers as pairs that compare exactly: in Python 1, 1.0 and True are equal, and so are
-#: 1e400 and 1e500.
+#: Returns numbers as pairs that compare exactly. Python's own numbers do not: 1, 1.0 and True are
+#: equal, and so are 1e400 and 1e500.
 COMPARING_DECODER: Final = json.JSONDecoder(
     parse_constant=_refuse_constant, parse_int=_exact_whole, parse_float=_exact_fraction
 )

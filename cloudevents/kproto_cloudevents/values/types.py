@@ -274,7 +274,7 @@ def type_of(value: AttributeValue) -> AttributeType:
 # --- Boolean, Integer, Binary -------------------------------------------------------------------
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-#: The lowest Integer has the most characters; longer text is refused without conversion.
+#: The length of the lowest Integer, which is the longest. Longer text is refused unconverted.
 _INTEGER_LENGTH = len(str(INTEGER_MIN))
 
 

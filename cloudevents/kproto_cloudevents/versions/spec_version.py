@@ -27,7 +27,7 @@ Check = tuple[str, set[str], Callable[[str], object]]
 ADVISED_NAME_LENGTH: Final = 20
 
 #: The maximum number of extension names that are cached as valid, so that each name is checked
-#: once. A topic has a handful; producers of new names must not fill the memory.
+#: once. A topic has a handful of names; the limit protects the memory if producers invent names.
 REMEMBERED_NAMES: Final = 1024
 #: The maximum number of values of one attribute that are cached as valid; a full cache is cleared.
 #: Sources, types and content types repeat within a topic.

@@ -26,7 +26,8 @@ __all__ = [
 ]
 
 #: The most bytes that one batch may decompress to, unless the caller sets another bound. Kafka's
-#: brokers accept batches of 1 MB by default; a ratio of 128 is ample even for repetitive JSON.
+#: brokers accept batches of 1 MB by default; a compression ratio of 128 is ample even for
+#: repetitive JSON.
 MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
 
 

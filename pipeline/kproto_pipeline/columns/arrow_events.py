@@ -117,7 +117,7 @@ def events_as_arrow(
 def _headers(
     columns: RecordColumns, buffer: pa.Buffer, error: pa.Array, all_headers: bool
 ) -> pa.Array:
-    """Returns the column `headers`; it is null for each event, unless `all_headers` is set."""
+    """Returns the column `headers`, which is null for events unless `all_headers` is set."""
     if not all_headers and error.null_count == len(error):
         return pa.nulls(len(error), EVENT_SCHEMA.field("headers").type)
     headers = record_array("headers", columns, buffer, "", 0)

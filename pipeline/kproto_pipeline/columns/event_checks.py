@@ -1,7 +1,7 @@
 """Checks the values of an attribute, a whole column at once, for the fast path of CloudEvents.
 
-A check runs once per distinct value, or as one vectorized test. It returns True for nulls, and for
-values that are certainly valid in CloudEvents' binding for Kafka. False means that
+A check runs once per distinct value, or as one vectorized test. A check returns True for nulls, and
+for values that are certainly valid in CloudEvents' binding for Kafka. False means that
 `kproto_cloudevents` must read the record. Works on Arrow binary arrays.
 """
 

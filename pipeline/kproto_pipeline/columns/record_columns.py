@@ -42,7 +42,7 @@ BytePairs: TypeAlias = "NDArray[np.uint16]"
 
 @dataclass(slots=True)
 class ByteRanges:
-    """One byte string per row, as positions in a shared buffer; ascending, never overlapping.
+    """One byte string per row, as positions in a shared buffer. Positions ascend, without overlap.
 
     `bounds` has two columns, the start and the end of the bytes: flattened, they are the offsets of
     an Arrow array. `null` marks null rows, whose range is empty; None means that no row is null.

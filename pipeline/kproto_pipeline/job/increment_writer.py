@@ -127,7 +127,7 @@ class IncrementWriter:
     def write(self, number: int, plan: ReadPlan, check_topics: Callable[[], None]) -> Manifest:
         """Reads the ranges of a plan, and publishes their events as increment `number`.
 
-        `check_topics` is called before publishing; it raises if a topic was recreated.
+        `check_topics` is called before publishing, and raises if a topic was recreated.
 
         Raises:
             CountMismatchError: the counts of records read and rows written disagree; the increment

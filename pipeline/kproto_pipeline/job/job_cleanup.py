@@ -1,4 +1,4 @@
-"""Cancels the Spark jobs of a failed block, waits for their tasks, and cleans up.
+"""Cancels the Spark jobs of a failed `with` block, waits for their tasks, and cleans up.
 
 A job tag identifies the jobs. A failed or cancelled job ends before its tasks, which may still
 write files: cleanup must wait for them.
@@ -30,7 +30,7 @@ _CANCEL_TIMEOUT_S: Final = 60.0
 
 @contextmanager
 def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterator[None]:
-    """Cancels the Spark jobs of a failed block, waits for their tasks, and calls `undo`.
+    """If the `with` block fails, cancels its Spark jobs, waits for their tasks, and calls `undo`.
 
     Cleans up in a separate thread: after an interrupt, the calling thread's connection to Java may
     still wait for a response.
