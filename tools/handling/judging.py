@@ -233,7 +233,7 @@ def _order_is_kept(
 ) -> None:
     """Checks that the records of a partition, or of a key, are handled in order, one at a time.
 
-    A kill or stall of a member may repeat records.
+    After a kill or stall of a member, records may be handled again.
     """
     strands: dict[object, list[Attempt]] = defaultdict(list)
     for each in attempts:

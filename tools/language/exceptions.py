@@ -1,8 +1,8 @@
 """Reads exceptions.toml, and removes the findings that its entries allow.
 
-An entry for a finding has a path, a rule, maybe a part of the text, and a reason. If no finding
-matches an entry, the check fails, so that obsolete entries are removed. An entry for a commit
-subject has a hash and a reason.
+An entry for a finding has a path, a rule, optionally a part of the text, and a reason. If no
+finding matches an entry, the check fails, so that obsolete entries are removed. An entry for a
+commit subject has a hash and a reason.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def format_table(releases: Sequence[str], found: Mapping[str, Mapping[int, Relea
 
 
 def _wrapped(releases: Sequence[str]) -> str:
-    """Returns the releases as JSON strings, with a line per release line (4.0, 0.10.2)."""
+    """Returns the releases as JSON strings; each release line (4.0, 0.10.2) is a line of text."""
     lines: dict[str, list[str]] = {}
     for release in releases:
         lines.setdefault(release.rpartition(".")[0], []).append(json.dumps(release))

@@ -80,7 +80,7 @@ def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
     """Returns the path of the jar `group:artifact:version` in `folder`; fetches a missing jar.
 
     Does not fetch the dependencies of the jar. `otherwise` is as in `fetch_jars`. Only one process
-    at a time may call it for a folder. Raises `MavenError`.
+    at a time may call this function for a folder. Raises `MavenError`.
     """
     (jar,) = fetch_each(folder, [coordinates], otherwise=otherwise)
     return jar

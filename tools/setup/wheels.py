@@ -107,7 +107,7 @@ def compiled_files(wheel: Path) -> list[str]:
 
 
 def install(wheel: Path, folder: Path) -> Path:
-    """Creates a virtual environment in `folder` with the wheel and what its tests need.
+    """Creates a virtual environment in `folder` with the wheel and the packages for its tests.
 
     Returns the interpreter. Raises ProgramError.
     """

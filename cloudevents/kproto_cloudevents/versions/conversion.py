@@ -126,7 +126,7 @@ def _flat(
 
 
 def _free(name: str, target: SpecVersion) -> str | None:
-    """Returns `name` if an extension may have it; None if it is an attribute of `target`."""
+    """Returns `name` if an extension can have this name; None if `target` defines it."""
     return None if name in target.attributes else name
 
 

@@ -233,9 +233,9 @@ def _chunks(
     """Yields `chunk`, which `stream` has returned, then the later chunks of all streams.
 
     Each of the later streams gets a small part of the data first, then larger parts. A decompressor
-    copies the data that it does not consume (`unused_data`, zlib's `unconsumed_tail`). If it got
-    all remaining data in each call, the time for many small streams would be quadratic. Raises
-    _DataEndsError if the data ends inside a stream.
+    copies the data that it does not consume (`unused_data`, zlib's `unconsumed_tail`). If a
+    decompressor got all remaining data in each call, the time for many small streams would be
+    quadratic. Raises _DataEndsError if the data ends inside a stream.
     """
     given = data
     pos = 0

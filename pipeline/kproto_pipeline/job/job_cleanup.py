@@ -30,7 +30,7 @@ _CANCEL_TIMEOUT_S: Final = 60.0
 
 @contextmanager
 def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterator[None]:
-    """If the `with` block fails, cancels its Spark jobs, waits for their tasks, and calls `undo`.
+    """Cancels the Spark jobs of a failed `with` block, waits for their tasks, calls `undo`.
 
     Cleans up in a separate thread: after an interrupt, the calling thread's connection to Java may
     still wait for a response.

@@ -83,7 +83,7 @@ def plan_full_read(options: ReadOptions) -> ReadPlan:
 def end_offsets_by_topic(
     options: ReadOptions, parts: Mapping[TopicPartition, object]
 ) -> dict[str, int]:
-    """Returns, by topic, the sum of its partitions' latest offsets, for the lag of a run."""
+    """Returns the sum of the latest offsets of each topic's partitions, for the lag of a run."""
 
     async def list_offsets(client: Client) -> dict[TopicPartition, int]:
         committed = options.read_committed

@@ -121,7 +121,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Resets the state in a forked process: it has no threads, and `_lock` may stay locked."""
+    """Resets the state in a forked process, which has no threads; `_lock` may be locked there."""
     global _client_loop, _lock
     _client_loop, _lock = None, threading.Lock()
 

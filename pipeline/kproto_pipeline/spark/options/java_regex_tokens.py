@@ -8,7 +8,7 @@ __all__ = ["JavaRegexError", "Token", "split_tokens"]
 
 
 class JavaRegexError(ValueError):
-    """An expression that Java refuses, or with a construct that cannot be translated.
+    """Raised for an expression that Java refuses, or that has a construct without a translation.
 
     `construct` is the text of the construct, `index` is its position in the expression.
     """
