@@ -16,7 +16,7 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 
 
 class Uuid(bytes):
-    """A 16-byte id, such as a topic id or a directory id. It equals its bytes.
+    """A 16-byte id, such as a topic id or a directory id. A Uuid equals its bytes.
 
     The constructor does not check the length, because that would slow down decoding. Encoding a
     message raises EncodeError for lengths other than 16.

@@ -31,8 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: The environment variable that marks the run with the other libraries' interpreter.
 INNER = "KPROTO_BENCH_CLOUDEVENTS"
 
-#: The number of records. As in a topic, their times, ids, keys and data differ, and they share a
-#: few sources and types.
+#: The number of records. As in a topic, the records have different times, ids, keys and data, and
+#: share a few sources and types.
 COUNT = 400
 AIRPORTS = ("EWR", "JFK", "LGA", "IAH", "MIA", "ATL", "ORD", "FLL", "IAD", "MCO")
 TYPES = ("departed", "landed", "delayed", "cancelled")

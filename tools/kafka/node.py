@@ -300,7 +300,7 @@ class KafkaNode(ServerContextManager):
             raise KafkaStartError(self._failure("ended, while another process answered"))
 
     def _answers(self) -> bool:
-        """Returns True if the node answers and all its listeners, which open one by one, are open."""
+        """Returns True if the node answers and its listeners, opened one by one, are all open."""
         if not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
             return False
         listeners = self._config.get("advertised.listeners", "")

@@ -190,7 +190,7 @@ class LazyEvent(UnreadEvent):
         return text
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Makes pickle and copy keep the record; the copy reads attributes from the record again."""
+        """Makes pickle and copy keep the record, from which the copy reads its attributes."""
         return _lazy, (self.key, self.value, self.headers, self._profile)
 
     def __repr__(self) -> str:

@@ -28,8 +28,8 @@ _KEPT_FLAGS: Final = 0x07
 #: A window of 8 MiB, which RFC 8878 recommends every decoder to support, and its header byte.
 _SMALL_WINDOW_BYTES: Final = 8_388_608
 _SMALL_WINDOW: Final = b"\x68"
-#: The size of the dictionary id by the lowest two bits of the descriptor, and the size of the
-#: content size by its highest two bits.
+#: The size of the dictionary id, by the lowest two bits of the descriptor. Then the size of the
+#: content size, by the highest two bits of the descriptor.
 _DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
 #: Added to a content size that is encoded in two bytes, because smaller sizes take one byte.
