@@ -53,7 +53,10 @@ class Talk:
         return range(max(first, both.start), min(both.stop, request.LATEST_STABLE + 1))
 
     def ask(self, request: Request[Any], version: int) -> Any:
-        """Returns the response, on a new connection; None if the broker closed the connection."""
+        """Sends a request on a new connection.
+
+        Returns the response, or None if the broker closed the connection.
+        """
         with RawConnection(self.bootstrap) as connection:
             try:
                 return connection.exchange(request, version)

@@ -120,7 +120,7 @@ class Group(Members):
     def _owned(
         self, listener: RecordingListener, name: str, partitions: Collection[tuple[str, int]]
     ) -> None:
-        """Checks that a partition is revoked from or lost by its owner before it is reassigned."""
+        """Checks that no partition is assigned before its former owner has revoked or lost it."""
         for partition in partitions:
             owner = self.owners.pop(partition, None)
             calls = f"{name} {partition}: {listener.calls}; owner: {owner and owner.calls}"

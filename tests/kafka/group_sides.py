@@ -163,7 +163,10 @@ class Side:
         protocol_type: str | None = "consumer",
         protocol: str | None = None,
     ) -> None:
-        """Sends SyncGroup; the assignment of each member id in `assigned` is its `name_of` text."""
+        """Sends SyncGroup with an assignment for each member id in `assigned`.
+
+        The assignment of a member id is the text `name_of(id)`.
+        """
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=generation,

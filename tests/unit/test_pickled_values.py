@@ -178,7 +178,7 @@ def test_every_public_class_of_data_is_tested() -> None:
 
 
 def by_state(value: Any) -> Any:
-    """Returns the parts of a value that has no equality of its own, or else the value itself.
+    """Returns the value, or the value's parts if its class does not define equality.
 
     A value and its copy must have equal results.
     """

@@ -50,7 +50,10 @@ def test_the_release_that_brought_a_version_is_named(capsys: Captured) -> None:
 
 @pytest.mark.slow
 def test_introducing_release_agrees_with_the_golden_files() -> None:
-    """The golden vectors say, without `introduced_by`, which of 3.9.2 and 4.4.0 have a version."""
+    """The golden vectors list which of the releases 3.9.2 and 4.4.0 have a version.
+
+    The list was made without `introduced_by`, so the test can compare both.
+    """
     looked = 0
     for line in (GOLDEN / "clients.jsonl").read_text(encoding="utf-8").splitlines():
         node = json.loads(line)

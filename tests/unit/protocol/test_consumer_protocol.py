@@ -89,7 +89,10 @@ def test_missing_or_negative_version_raises_decode_error(data: bytes) -> None:
 
 
 def end_of_each_field(message: Message, version: int) -> dict[str, int]:
-    """Returns the offset after each field of the message, counted from the int16 version."""
+    """Returns the offset after each field of the encoded message.
+
+    Offsets count from the int16 version that precedes the message.
+    """
     data = bytes(2) + message.encode(version)
     tree = annotate(data[2:], type(message), version)
     return {node.name: 2 + node.offset + node.size for node in tree.children}

@@ -258,7 +258,7 @@ def test_a_changed_message_is_written_in_its_place() -> None:
 
 
 def test_a_message_may_be_written_from_nothing() -> None:
-    """A test broker can create a received message itself, from no received bytes."""
+    """A test broker can create a received message itself, although it has received no bytes."""
     asked = ReceivedRequest(3, 9, 4, "c", MetadataRequest(), 0, b"")
     assert read_request(asked.to_frame()[4:]).message == MetadataRequest()
     answer = ReceivedResponse(3, 9, 4, MetadataResponse(), 0, b"")

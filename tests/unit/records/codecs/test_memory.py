@@ -83,7 +83,11 @@ def read_in_a_process(data: bytes, codec: str, count: int, missing: list[str]) -
 
 
 def header(descriptor: int, declared: int | None) -> bytes:
-    """Returns a zstd frame header with content size `declared`, or with a 2 MiB window if None."""
+    """Returns the header of a zstd frame.
+
+    The header declares the content size `declared`; if `declared` is None, it declares only a
+    window of 2 MiB.
+    """
     rest = b"\x58" if declared is None else declared.to_bytes(8, "little")
     return b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + rest
 
@@ -132,7 +136,7 @@ FASTER = ["zstandard", "zlib_ng", "zlib_ng.zlib_ng"]
 
 @pytest.mark.parametrize("name", rest_slow(BROKEN, 0, 5))
 def test_data_broken_at_its_end_uses_little_memory(name: str) -> None:
-    """Each input is usually 4 KB that decompress to a hundred megabytes; then the fault follows."""
+    """Most inputs have about 4 KB, and decompress to a hundred megabytes before the fault."""
     codec, make = BROKEN[name]
     read = read_in_a_process(make(), codec, 1, [])
     assert f"{codec}: " in read.said

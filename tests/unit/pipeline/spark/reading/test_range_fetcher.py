@@ -73,7 +73,7 @@ async def test_valid_batches_are_read_before_a_corrupt_one(kind: str) -> None:
 
 
 async def test_corrupt_last_offset_is_a_corrupt_batch() -> None:
-    """The error must report the checksum, although the fetch also seems to make no progress."""
+    """The error must report the wrong checksum, not a fetch that makes no progress."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"v"] * 5))
