@@ -1,4 +1,4 @@
-"""Implements a SASL mechanism: AWS_MSK_IAM, with which Amazon MSK authenticates AWS keys.
+"""Implements the SASL mechanism AWS_MSK_IAM, which authenticates AWS keys with Amazon MSK.
 
     export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=…
     python examples/aws_msk_iam.py b-1.NAME.amazonaws.com:9098 us-east-1

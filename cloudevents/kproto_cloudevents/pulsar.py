@@ -260,7 +260,7 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
 def _is_event_property(name: str, profile: Profile) -> bool:
     """Returns True if a property name has the prefix `CE-`.
 
-    With a profile that allows any upper and lower case, `ce-` is also such a prefix.
+    If `profile.any_case_headers` is set, the prefix can be in upper or lower case, such as `ce-`.
     """
     return (name.upper() if profile.any_case_headers else name).startswith(PREFIX)
 

@@ -46,7 +46,7 @@ class BatchOrigin:
     """Holds the fields that all records of a batch share: topic, partition and timestamp type.
 
     Also has the position of the batch in the buffer and its base offset, for errors in headers.
-    Must not be changed, because many records refer to it.
+    An origin must not be changed, because many records refer to it.
     """
 
     __slots__ = ("base_offset", "partition", "position", "timestamp_type", "topic")

@@ -1,4 +1,4 @@
-"""Reads numbers from single bytes, for compiled code.
+"""Reads numbers byte by byte, for compiled code.
 
 Compiled code reads a number in this way in less time than a `struct.Struct` takes. Each function
 raises IndexError if the data ends before the number does.

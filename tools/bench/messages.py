@@ -109,7 +109,7 @@ def cases() -> list[Case]:
 
 
 def _read_lists(metadata: Any) -> None:
-    """Reads the lists that kproto decodes lazily; all libraries have the same names for them."""
+    """Reads the lists that kproto decodes lazily; they have the same names in all libraries."""
     for topic in metadata.topics:
         for partition in topic.partitions:
             partition.replica_nodes  # noqa: B018

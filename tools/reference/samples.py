@@ -13,7 +13,8 @@ from .pairs import KprotoMessageVersion
 
 __all__ = ["SAMPLES", "samples"]
 
-#: The number of instances to compare of each message version that has so many different instances.
+#: The number of different instances of a message version to compare. A few message versions have
+#: fewer.
 SAMPLES: Final = 50
 
 #: The maximum number of random instances to create; a few message versions have fewer than 50

@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @cache
 def reference(release: str) -> KafkaJavaProgram:
-    """Returns this process's Java program for `release`; it ends with the process."""
+    """Returns this process's Java program for `release`; the program ends with the process."""
     started = KafkaJavaProgram(release)
     atexit.register(started.close)
     return started

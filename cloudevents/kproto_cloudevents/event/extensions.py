@@ -188,7 +188,7 @@ def _w3c_traceparent(value: AttributeValue) -> str | None:
     return None
 
 
-#: The length of a traceparent of version 00, in characters; it has nothing after the flags.
+#: The length of a traceparent of version 00, in characters; this version ends with the flags.
 _TRACEPARENT_LENGTH: Final = 55
 
 #: A sequence may be padded with zeros, so that strings sort like numbers.

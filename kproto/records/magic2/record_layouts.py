@@ -74,7 +74,8 @@ NO_LAYOUT: Final[Layout] = (
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
 
-#: Most layouts in the cache, of about 400 bytes each. When it is full, the next layout empties it.
+#: The maximum number of layouts in the cache; a layout takes about 400 bytes. A full cache is
+#: emptied before the next layout is stored.
 _MAX_LAYOUTS: Final = 4096
 #: Records whose length has more bytes get no layout: copying their bytes takes most of the time.
 _MAX_LENGTH_BYTES: Final = 2

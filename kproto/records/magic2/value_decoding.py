@@ -1,7 +1,8 @@
 """Decodes only the values of the records of a batch (magic 2).
 
 For speed, this module has its own copy of the loop in `record_decoding`. The copy stores only the
-values. It checks the other fields in the same way, and `record_decoding.explain` raises the errors.
+values, but checks the other fields as the original does. `record_decoding.explain` raises the
+errors.
 """
 
 from __future__ import annotations

@@ -279,8 +279,8 @@ def _original_records(events: _Events) -> EventRecords:
 def _original_headers(events: _Events) -> EventRecords:
     """Returns records with the headers of the column `headers`, unchanged.
 
-    Call it only for rows for which `_headers_match` is True: only these records decode to the
-    events.
+    Call this function only for rows for which `_headers_match` is True: only the records of such
+    rows decode to the events of the rows.
     """
     return EventRecords(
         events.column("key"), events.column("data"), headers_of_lists(events.column("headers"))
