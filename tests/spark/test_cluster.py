@@ -1,7 +1,7 @@
 """Tests a real Spark cluster of a master and two workers.
 
-The tests either install the package on the cluster, or ship the package as a zip. The cluster uses
-another Python than the tests, which has no access to this checkout.
+The tests either install the package on the cluster, or ship the package as a zip. The Python of the
+cluster is not the Python of the tests, and cannot import from this checkout.
 """
 
 from __future__ import annotations

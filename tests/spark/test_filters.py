@@ -1,4 +1,4 @@
-"""Tests that pushed-down filters narrow the read offset ranges, but do not change the result."""
+"""Tests that pushed-down filters narrow the offset ranges to read, and keep the result."""
 
 from __future__ import annotations
 

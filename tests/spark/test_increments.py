@@ -60,7 +60,7 @@ def test_run_continues_where_the_last_one_ended(
 def test_record_without_a_timestamp_is_compared_with_all_increments(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    """A record counts as without a timestamp if its timestamp does not fit in microseconds."""
+    """If a timestamp does not fit in microseconds, the record counts as without a timestamp."""
     day, no_time = 86_400_000, 2**62
     first = 1_700_000_000_000
 

@@ -1,6 +1,7 @@
 """Tests that Spark shows no secret of the options in plans, pages, logs, errors or files.
 
-One Spark session with verbose output serves all tests: UI, event log, logging at DEBUG.
+All tests use one Spark session, which shows as much as possible: a UI, an event log, and logging at
+DEBUG.
 """
 
 from __future__ import annotations
