@@ -233,7 +233,7 @@ class OffsetFetcher:
         """
         ends_at = now + self._view.settings.api_timeout_ms / 1000
         for state in states:
-            state.attempts.on_attempt_started(now)
+            state.on_attempt_started(now)
             ends_at = min(ends_at, state.attempts.ends_at(now))
         return ends_at
 

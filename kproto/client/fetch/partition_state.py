@@ -448,6 +448,12 @@ class TopicPartitionState:
             self.mark_changed()
         self.attempts.succeeded()
 
+    def on_attempt_started(self, now: float) -> None:
+        """Stores that an attempt starts at `now`, maybe before the end of a backoff."""
+        if self.attempts.count:
+            self.attempts.on_attempt_started(now)
+            self.mark_changed()
+
     def make_due(self, now: float) -> None:
         """Makes the fetch due at `now`, because the leader was found."""
         self.attempts.make_due(now)

@@ -184,7 +184,17 @@ EVENTS = st.lists(
         st.sampled_from(
             [
                 *("fetched", "failed", "succeeded", "pause", "resume", "lead", "epoch", "replica"),
-                *("leader", "reset", "reset done", "rewind", "remove", "add", "time", "plan"),
+                *(
+                    "leader",
+                    "reset",
+                    "reset done",
+                    "rewind",
+                    "remove",
+                    "add",
+                    "time",
+                    "plan",
+                    "begin",
+                ),
             ]
         ),
         st.integers(0, 4),
@@ -192,6 +202,17 @@ EVENTS = st.lists(
     ),
     max_size=60,
 )
+
+
+def test_attempt_ends_the_backoff_of_its_partition() -> None:
+    scene = Scene(2)
+    scene.plan()
+    state = scene.partitions["t", 1]
+    state.on_failure(NOT_LEADER, 0.0)
+    assert scene.fetched() == {1: [0]}
+    scene.now = state.attempts.not_before / 2
+    state.on_attempt_started(scene.now)
+    assert scene.fetched() == {1: [0, 1]}
 
 
 @given(EVENTS)
@@ -233,6 +254,8 @@ def test_plan_of_changes_is_the_plan_of_all_partitions(events: list[tuple[str, i
             state.on_failure(NOT_LEADER, scene.now)
         elif name == "succeeded":
             state.on_success()
+        elif name == "begin":
+            state.on_attempt_started(scene.now)
         elif name == "pause":
             scene.planner.paused.add(tp)
         elif name == "resume":
