@@ -304,8 +304,11 @@ class Stage:
         assert not own, f"connections are left: {own}"
 
     async def no_connection_is_left(self) -> None:
-        for _ in range(CLOSING_ITERATIONS):
-            await asyncio.sleep(0)
+        """Waits until the cluster has seen the end of each connection, for at most a second."""
+        for _ in range(1_000):
+            if not self.cluster.connections:
+                break
+            await asyncio.sleep(0.001)
         assert self.cluster.connections == 0
 
 
