@@ -120,12 +120,14 @@ def install(wheel: Path, folder: Path) -> Path:
     return python
 
 
-def run_tests(python: Path, folder: Path, *, is_pure: bool = False) -> str:
-    """Runs the tests of the compiled modules and of their callers with `python`.
+def run_tests(
+    python: Path, folder: Path, *, is_pure: bool = False, with_callers: bool = True
+) -> str:
+    """Runs the tests of the compiled modules with `python`; returns the last lines of pytest.
 
-    Returns the last lines of pytest. Copies the tests to `folder`, which must not have kproto's
-    sources. Raises ProgramError with the end of the output if a test fails or the interpreter
-    crashes.
+    `with_callers` adds the tests of the modules that call them. Copies the tests to `folder`, which
+    must not have kproto's sources. Raises ProgramError with the end of the output if a test fails
+    or the interpreter crashes.
     """
     for name in TEST_FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__")
@@ -135,10 +137,12 @@ def run_tests(python: Path, folder: Path, *, is_pure: bool = False) -> str:
     command = [str(python), "-X", "dev", "-X", "faulthandler", "-m", "pytest", "-q"]
     command += ["-p", "no:cacheprovider", "--hypothesis-profile=quick", "-m"]
     pure = "1" if is_pure else ""
-    own = _run([*command, SELECTED, *TESTS], folder, KPROTO_PURE=pure, PYTHONMALLOC="debug")
-    selected = f"{SELECTED} and not slow"
-    callers = _run([*command, selected, "--numprocesses=auto", *CALLERS], folder, KPROTO_PURE=pure)
-    return "; ".join(output.strip().splitlines()[-1] for output in (own, callers))
+    outputs = [_run([*command, SELECTED, *TESTS], folder, KPROTO_PURE=pure, PYTHONMALLOC="debug")]
+    if with_callers:
+        selected = f"{SELECTED} and not slow"
+        callers = [*command, selected, "--numprocesses=auto", *CALLERS]
+        outputs.append(_run(callers, folder, KPROTO_PURE=pure))
+    return "; ".join(output.strip().splitlines()[-1] for output in outputs)
 
 
 def check_selection(python: Path, folder: Path) -> None:
