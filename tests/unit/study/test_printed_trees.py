@@ -65,7 +65,7 @@ def test_each_node_has_the_keys_of_the_page() -> None:
 
 
 def test_the_page_names_every_kind_and_no_other() -> None:
-    section = PAGE.partition("The kinds are")[2].partition("\n\n")[0]
+    section = PAGE.partition("Each node has a kind:\n\n")[2].partition("\n\n")[0]
     told = set(re.findall(r"`([^`]+)`", section))
     found = {node.kind for tree in trees() for node in nodes(tree)}
     assert found == told
