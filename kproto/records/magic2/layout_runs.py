@@ -76,14 +76,17 @@ def read_run(
     if not nulls:
         most = 1 + length_hint(others)
         uniform = count_uniform(data, pos, limit, layout, varints, index, len(seen), most)
-        same = count_same_time(data, pos, layout, seen, uniform)
-        offset = base_offset + index
-        end = pos + uniform * size
-        if same:
-            block = memoryview(data)[pos : pos + same * size]
-            its = (record, *islice(others, same - 1))
+        if uniform:
+            same = count_same_time(data, pos, layout, seen, uniform)
+            offset = base_offset + index
+            middle = pos + same * size
+            end = pos + uniform * size
+            its = (record, *islice(others, uniform - 1))
             for (key, value, headers), each, number in zip(
-                iter_unpack(fields, block), its, range(offset, offset + same), strict=True
+                iter_unpack(fields, memoryview(data)[pos:middle]),
+                its[:same],
+                range(offset, offset + same),
+                strict=True,
             ):
                 each.timestamp = timestamp
                 each.offset = number
@@ -91,15 +94,11 @@ def read_run(
                 each.value = value
                 each._headers = headers
                 each._origin = origin
-        if same < uniform:
-            block = memoryview(data)[pos + same * size : end]
-            its = (
-                (*islice(others, uniform - same),)
-                if same
-                else (record, *islice(others, uniform - 1))
-            )
             for (delta, key, value, headers), each, number in zip(
-                iter_unpack(timed, block), its, range(offset + same, offset + uniform), strict=True
+                iter_unpack(timed, memoryview(data)[middle:end]),
+                its[same:],
+                range(offset + same, offset + uniform),
+                strict=True,
             ):
                 if delta != seen:
                     n = delta_of(delta)
@@ -111,7 +110,6 @@ def read_run(
                 each.value = value
                 each._headers = headers
                 each._origin = origin
-        if uniform:
             index += uniform
             pos = end
             unread = next(others, None)
