@@ -158,9 +158,9 @@ class CommitState:
     ) -> bool:
         """Returns True if `offset` needs no commit: `due` would leave it out.
 
-        The commit of `offset` would have no metadata.
-        `baseline` is the processed offset at the time of the assignment or of the last explicit
-        commit: if `offset` is equal to `baseline`, no record was processed since that time.
+        The commit of `offset` would have no metadata. `baseline` is the processed offset at the
+        time of the assignment or of the last explicit commit: if `offset` is equal to `baseline`,
+        no record was processed since that time.
         """
         if tp not in self._last:
             return offset == baseline

@@ -220,7 +220,8 @@ class FetchBuffer:
         return (
             state in self._ready_of
             or state in self._paused
-            or (is_iterated or state in self.in_flight)
+            or is_iterated
+            or state in self.in_flight
         )
 
     @property

@@ -253,7 +253,7 @@ class FetchPlanner:
     def _next_due(self) -> float:
         due = self._due
         while due and self._due_at.get(due[0][1]) != due[0][0]:
-            heappop(due)  # another time is later than this, and has replaced it
+            heappop(due)  # the partition is due at another time now
         return due[0][0] if due else _NEVER
 
     def _mark_due(self, now: float) -> None:

@@ -99,7 +99,7 @@ class Fetcher:
         now = view.clock.monotonic()
         self._effects.on_metadata()
         cluster = view.cluster
-        plan = self._subscriptions.plan_fetches(
+        plan = self._subscriptions.planner.plan(
             now, cluster.version, view.leader_since, cluster.leader_epoch, cluster.brokers
         )
         offsets = self._offsets

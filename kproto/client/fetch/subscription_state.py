@@ -9,7 +9,7 @@ out the returned effects.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ...protocol.error_codes import code_of, error_of_code
@@ -25,7 +25,7 @@ from .completed_fetch import CompletedFetch
 from .effects import ConnectToLeaders, Effect, FetchEffect
 from .fetch_buffer import FetchBuffer
 from .fetch_options import OffsetSpec
-from .fetch_plan import FetchPlan, FetchPlanner
+from .fetch_plan import FetchPlanner
 from .partition_state import FetchState, TopicPartitionState
 from .poll_state import PollState
 from .processed_offsets import CommitPlanner
@@ -104,17 +104,6 @@ class SubscriptionState:
         )
 
     # Fetching
-
-    def plan_fetches(
-        self,
-        now: float,
-        metadata_version: int,
-        leader_since: Callable[[str, int, float], int | None],
-        epoch_of: Callable[[str, int], int],
-        brokers: Container[int],
-    ) -> FetchPlan:
-        """Returns the partitions to fetch, to reset and to validate at `now`, by node id."""
-        return self.planner.plan(now, metadata_version, leader_since, epoch_of, brokers)
 
     def preempts(self, busy: Container[int]) -> bool:
         """Returns True if the last plan has a prioritized partition that would wait for a fetch.
