@@ -63,7 +63,7 @@ def open_control_record(key: Node, value: Node, budget: TreeSizeLimit) -> None:
 
 
 def _complete(node: Node, budget: TreeSizeLimit) -> None:
-    """Adds a node for the bytes of a key or value that follow the last child of `node`."""
+    """Adds a node for the rest of a key or value, the bytes after the last child of `node`."""
     reached = max((child.end for child in node.children), default=node.offset + node.own_size)
     NodeBuilder(node.source, node.end, budget, node.buffer, "stored").rest(node, reached, node.end)
 

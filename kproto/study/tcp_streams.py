@@ -174,7 +174,7 @@ class TcpStream:
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
 
     def _merge(self, data: bytes, time_us: int) -> list[StreamData]:
-        """Returns `data`, the next bytes of the stream, and the buffered bytes that follow it."""
+        """Returns `data` together with the buffered bytes that follow it in the stream."""
         assert self.next is not None
         out: list[StreamData] = []
         begin = start = self.next

@@ -127,7 +127,10 @@ class ReadCodeEmitter(StructCodeEmitter):
 
 
 class _BranchingReadEmitter(ReadCodeEmitter):
-    """Emits calls (BRANCHING style), but inline code for a bool with no number next to it."""
+    """Emits function calls (BRANCHING style).
+
+    A bool field gets inline code if the fields before and after it are not numbers.
+    """
 
     def flush(self) -> None:
         match self.numbers:

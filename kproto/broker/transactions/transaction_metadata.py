@@ -188,8 +188,8 @@ class TransactionMetadata:
     def completed(self, now_ms: int) -> TransactionMetadata:
         """Returns the metadata after all markers are written.
 
-        If the epoch was exhausted, the next producer id takes effect, with epoch 0. If the
-        transaction was taken over, the id and epoch of the producer that ended it take effect.
+        If the epoch was exhausted, the next producer id takes effect, with epoch 0. If a new
+        producer has ended a prepared transaction (KIP-939), its producer id and epoch take effect.
         """
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         producer_id, epoch = self.producer_id, self.epoch

@@ -262,7 +262,10 @@ class FetchBuffer:
             del self._ready_of[fetch.state]
 
     def iterate(self, fetched: FetchedRecords) -> Record:
-        """Starts to iterate over `fetched`, the list taken last; returns its first record."""
+        """Starts to iterate over `fetched`, the list that `take_records` returned last.
+
+        Returns the first record.
+        """
         self._by_record = self.last_taken
         self._current = fetched
         self._unreturned = iter(fetched.records)

@@ -350,8 +350,8 @@ class ClusterView:
     def _store_arrival_times(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
         """Stores the time at which the metadata of `topics` arrived.
 
-        Forgets topics that no longer exist or have an error. For these topics, also forgets the
-        leaders that responses to other requests have named before.
+        Forgets the times of topics that no longer exist or have an error. The new metadata also
+        replaces the leaders of `topics` that earlier Produce and Fetch responses have named.
         """
         now = self.clock.monotonic()
         names = {topic.name for topic in topics}

@@ -4,6 +4,9 @@ The broker uses `ServerConnection`, handles one request of a connection at a tim
 keeps the requests in `asked`. By default the broker offers every API and leads every partition of
 its topics. A test sets `answers[SomeRequest]` to a function from the received request to a
 response, to raw bytes, to `HANG_UP` or to None for no answer; the function may be async.
+
+A client of another process can connect if its broker had the same port before. The broker closes
+such a connection: the client ids of the test's own clients begin with "kproto".
 """
 
 from __future__ import annotations
@@ -159,6 +162,8 @@ class ScriptedBroker:
     async def _answer(
         self, connection: ServerConnection, asked: ReceivedRequest, writer: asyncio.StreamWriter
     ) -> bool:
+        if not (asked.client_id or "kproto").startswith("kproto"):
+            return False
         self.asked.append(asked)
         cls = request_class(asked.api_key)
         assert cls is not None

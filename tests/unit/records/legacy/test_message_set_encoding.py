@@ -194,9 +194,9 @@ def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1(
 
 
 def test_an_lz4_frame_has_the_header_checksum_of_its_magic() -> None:
-    """Clients of Kafka 0.8 and 0.9 verify the header checksum that magic 0 has.
+    """The header checksum of an LZ4 frame is computed in another way for magic 0 than for magic 1.
 
-    Neither kproto nor Kafka 3.9 verifies it.
+    Clients of Kafka 0.8 and 0.9 verify the header checksum. Neither kproto nor Kafka 3.9 does.
     """
     frames = []
     for magic in (0, 1):
