@@ -1,76 +1,87 @@
-"""The fast path of `send_many` for records with keys: appends a chunk of them by partition.
+"""The fast path of `send_many` for records with keys: appends them by partition.
 
-The keys of the chunk are hashed at once, and each partition's records are appended to its batch in
-one run. The records of a partition keep their order. A chunk that has other elements than plain
+`RecordsByPartition` reads a call's records in chunks. The keys of a chunk are hashed at once. Once
+there are enough records, each partition's records are appended to its batches, one partition after
+the other. The records of a partition keep their order. A chunk that has other elements than plain
 records with keys is left to `append_many_pass`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from operator import length_hint
+from typing import Any, Final, NamedTuple
 
-from ..producer_record import Headers, ProducerRecord
+from ..producer_record import Headers, ProducerRecord, as_record
 from .accumulator import RecordAccumulator
 from .acks import Acks
-from .batch import ProducerBatch
+from .held_batches import HeldBatches
 from .partitioner import TopicPartitioner
 
-__all__ = ["CHUNK_RECORDS", "ChunkByPartition", "chunk_by_partition", "indexes_by_partition"]
+__all__ = ["CHUNK_RECORDS", "RecordsByPartition", "indexes_by_partition"]
 
-#: The number of records in a chunk. It is large enough to give each of a thousand partitions a run;
-#: the validation and hashing of so many records takes less than `appender.YIELD_AFTER_S`.
+#: The number of records in a chunk. The validation and hashing of so many records takes less than
+#: `appender.YIELD_AFTER_S`.
 CHUNK_RECORDS: Final = 16_384
+
+#: Before the first record is appended, chunks are read until there is this number of records for
+#: each partition of the topic, at most `MAX_READ_RECORDS` in all. More records make larger batches.
+PARTITION_RECORDS: Final = 128
+MAX_READ_RECORDS: Final = 8 * CHUNK_RECORDS
 
 _PLAIN: Final = {ProducerRecord}
 _BYTES: Final = {bytes}
 _SEQUENCES: Final = ({tuple}, {list}, {tuple, list})
 
 
-def chunk_by_partition(
-    chunk: Sequence[object],
-    partitioner: TopicPartitioner,
-    accumulator: RecordAccumulator,
-    room: int,
-) -> ChunkByPartition | None:
-    """Returns the records of `chunk` by partition; None if they must be appended one by one.
+class _Chunk(NamedTuple):
+    """The fields of a chunk's records; `headers` is empty if no record has headers."""
 
-    Returns None if the records may have more than `room` bytes, or if an element needs validation:
-    an element with another type, with a partition or a timestamp of its own, without a key or a
-    value, or with invalid headers.
-    """
-    partitions_of_keys = partitioner.partitions_of_keys
-    if partitions_of_keys is None or set(map(type, chunk)) != _PLAIN:
-        return None
     values: tuple[bytes, ...]
     keys: tuple[bytes, ...]
     headers: tuple[Headers, ...]
-    values, keys, headers, timestamps, partitions = zip(*chunk, strict=True)
+    partitions: Iterable[int]
+
+
+def _read_chunk(
+    elements: Sequence[object], partitioner: TopicPartitioner, accumulator: RecordAccumulator
+) -> _Chunk | None:
+    """Returns the fields of `elements`; None if they must be appended one by one.
+
+    Returns None if an element needs validation: an element with another type, with a partition or a
+    timestamp of its own, without a key or a value, or with invalid headers.
+    """
+    partitions_of_keys = partitioner.partitions_of_keys
+    if partitions_of_keys is None or set(map(type, elements)) != _PLAIN:
+        return None
+    fields: tuple[Any, ...] = tuple(zip(*elements, strict=True))
+    values, keys, headers, timestamps, partitions = fields
     count = len(keys)
     if (
         set(map(type, keys)) != _BYTES
         or set(map(type, values)) != _BYTES
         or timestamps.count(None) != count
         or partitions.count(None) != count
-        or sum(map(len, values)) + sum(map(len, keys)) > room
     ):
         return None
     if not any(headers):
         headers = ()
     elif not _are_valid(headers, accumulator):
         return None
-    indexes = indexes_by_partition(partitions_of_keys(keys))
-    return ChunkByPartition(partitioner.info.name, accumulator, values, keys, headers, indexes)
+    return _Chunk(values, keys, headers, partitions_of_keys(keys))
 
 
-def indexes_by_partition(partitions: Iterable[int]) -> dict[int, list[int]]:
+def indexes_by_partition(
+    partitions: Iterable[int], start: int = 0, known: dict[int, list[int]] | None = None
+) -> dict[int, list[int]]:
     """Returns the indexes of the records of each partition.
 
-    `partitions` has the partition of each record, in the order of the indexes.
+    `partitions` has the partition of each record, in the order of the indexes, which begin at
+    `start`. If there are `known` indexes, the call adds to them.
     """
-    indexes: dict[int, list[int]] = {}
-    for index, partition in enumerate(partitions):
+    indexes = {} if known is None else known
+    for index, partition in enumerate(partitions, start):
         try:
             indexes[partition].append(index)
         except KeyError:
@@ -78,87 +89,150 @@ def indexes_by_partition(partitions: Iterable[int]) -> dict[int, list[int]]:
     return indexes
 
 
-class ChunkByPartition:
-    """Appends the records of a chunk, one partition after the other.
+class RecordsByPartition:
+    """Reads the records of a call, and appends them, one partition after the other.
 
-    `indexes` has the indexes of each partition's records in the chunk. `headers` is empty if no
-    record has headers.
+    `read` reads a chunk of records until `begin` starts to append them; `append_next` returns False
+    when all of them are appended. `refused` is a chunk that must be appended one by one after
+    them; None if there is none.
     """
 
-    __slots__ = ("_accumulator", "_headers", "_indexes", "_keys", "_remaining", "_topic", "_values")
+    __slots__ = (
+        "_accumulator",
+        "_acks",
+        "_done",
+        "_headers",
+        "_held",
+        "_indexes",
+        "_is_appending",
+        "_keys",
+        "_remaining",
+        "_run",
+        "_run_keys",
+        "_run_values",
+        "_source",
+        "_topic",
+        "_values",
+        "refused",
+    )
 
     def __init__(
-        self,
-        topic: str,
-        accumulator: RecordAccumulator,
-        values: Sequence[bytes],
-        keys: Sequence[bytes],
-        headers: Sequence[Headers],
-        indexes: dict[int, list[int]],
+        self, source: Iterator[Any], accumulator: RecordAccumulator, acks: Acks, held: HeldBatches
     ) -> None:
-        self._topic = topic
+        self.refused: list[Any] | None = None
+        self._source = source
         self._accumulator = accumulator
-        self._values = values
-        self._keys = keys
-        self._headers = headers
-        self._indexes = indexes
-        self._remaining: Iterator[tuple[int, list[int]]] = iter(indexes.items())
+        self._acks = acks
+        self._held = held
+        self._clear()
 
-    def begin(self, acks: Acks) -> None:
-        """Stores in `acks` the order in which `append_next` appends the records."""
-        acks.add_order(len(acks), list(chain.from_iterable(self._indexes.values())))
+    def _clear(self) -> None:
+        self._topic = ""
+        self._values: list[bytes] = []
+        self._keys: list[bytes] = []
+        self._headers: list[Headers] = []
+        self._indexes: dict[int, list[int]] = {}
+        self._is_appending = False
+        self._remaining: Iterator[tuple[int, list[int]]] = iter(())
+        self._begin_run(0, [])
 
-    def append_next(
-        self, timestamp: int, acks: Acks, on_opened: Callable[[ProducerBatch], object]
-    ) -> bool:
-        """Appends the records of the next partition; returns False if no partition is left.
+    @property
+    def is_at_end(self) -> bool:
+        """True if all elements are read."""
+        return not length_hint(self._source)
 
-        The records get `timestamp`, in ms. Adds their batches to `acks`, and calls `on_opened` with
-        each batch that the call opens.
+    @property
+    def is_appending(self) -> bool:
+        """True from `begin` until all read records are appended."""
+        return self._is_appending
+
+    def read(self, partitioner: TopicPartitioner) -> bool:
+        """Reads a chunk; returns True if there are enough records, or if no more can be read.
+
+        Stores the chunk in `refused` if it must be appended one by one.
         """
-        for partition, indexes in self._remaining:
-            self._append_run(partition, indexes, timestamp, acks, on_opened)
+        elements = list(islice(self._source, CHUNK_RECORDS))
+        chunk = _read_chunk(elements, partitioner, self._accumulator)
+        if chunk is None:
+            self.refused = elements
             return True
-        return False
+        self._topic = partitioner.info.name
+        start = len(self._keys)
+        if chunk.headers or self._headers:
+            self._headers += [()] * (start - len(self._headers))
+            self._headers += chunk.headers or [()] * len(elements)
+        self._values += chunk.values
+        self._keys += chunk.keys
+        indexes_by_partition(chunk.partitions, start, self._indexes)
+        most = min(PARTITION_RECORDS * len(partitioner.info.partitions), MAX_READ_RECORDS)
+        return self.is_at_end or len(self._keys) + CHUNK_RECORDS > most
+
+    def begin(self) -> None:
+        """Starts to append the records that were read."""
+        self._is_appending = True
+        if self._keys:
+            order = list(chain.from_iterable(self._indexes.values()))
+            self._acks.add_order(len(self._acks), order)
+        self._remaining = iter(self._indexes.items())
+
+    def append_next(self, timestamp: int) -> bool:
+        """Appends the next records, at most until a batch is full; returns False if none is left.
+
+        The records get `timestamp`, in ms.
+        """
+        _, indexes = self._run
+        if self._done == len(indexes):
+            following = next(self._remaining, None)
+            if following is None:
+                self._clear()
+                return False
+            self._begin_run(*following)
+        self._append_run(timestamp)
+        return True
+
+    def _begin_run(self, partition: int, indexes: list[int]) -> None:
+        self._run = partition, indexes
+        self._run_keys = [self._keys[at] for at in indexes]
+        self._run_values = [self._values[at] for at in indexes]
+        self._done = 0
+
+    def _append_run(self, timestamp: int) -> None:
+        accumulator, topic, headers = self._accumulator, self._topic, self._headers
+        keys, values, done = self._run_keys, self._run_values, self._done
+        partition, indexes = self._run
+        rank = len(self._acks)
+        if headers:
+            batch, position = accumulator.add(
+                topic, partition, keys[done], values[done], headers[indexes[done]], timestamp
+            )
+            appended = 1
+        else:
+            batch, position, appended = accumulator.add_run(
+                topic, partition, keys, values, done, timestamp
+            )
+        self._acks.add_run(rank, batch, position)
+        self._acks.set_count(rank + appended)
+        self._done += appended
+        if not position:
+            self._held.add(batch)
+        if self._done == len(indexes):
+            self._held.end_run(batch, is_last=self.refused is None and self.is_at_end)
 
     def unappended(self) -> list[ProducerRecord]:
-        """Returns the records that are not appended, in the order of the chunk."""
-        left = sorted(chain.from_iterable(indexes for _, indexes in self._remaining))
+        """Returns the records that were read but not appended, in the order of the call."""
+        remaining = self._remaining if self._is_appending else iter(self._indexes.items())
+        left = [*self._run[1][self._done :]]
+        for _, indexes in remaining:
+            left += indexes
+        left.sort()
+        headers = self._headers
         return [
-            ProducerRecord(
-                self._values[at], self._keys[at], self._headers[at] if self._headers else ()
-            )
-            for at in left
+            *(
+                ProducerRecord(self._values[at], self._keys[at], headers[at] if headers else ())
+                for at in left
+            ),
+            *map(as_record, self.refused or ()),
         ]
-
-    def _append_run(
-        self,
-        partition: int,
-        indexes: list[int],
-        timestamp: int,
-        acks: Acks,
-        on_opened: Callable[[ProducerBatch], object],
-    ) -> None:
-        accumulator, topic, headers = self._accumulator, self._topic, self._headers
-        rank = len(acks)
-        done = 0
-        keys = [self._keys[at] for at in indexes]
-        values = [self._values[at] for at in indexes]
-        while done < len(indexes):
-            if headers:
-                batch, position = accumulator.add(
-                    topic, partition, keys[done], values[done], headers[indexes[done]], timestamp
-                )
-                appended = 1
-            else:
-                batch, position, appended = accumulator.add_run(
-                    topic, partition, keys, values, done, timestamp
-                )
-            acks.add_run(rank + done, batch, position)
-            done += appended
-            if not position:
-                on_opened(batch)
-        acks.set_count(rank + len(indexes))
 
 
 def _are_valid(headers: tuple[Headers, ...], accumulator: RecordAccumulator) -> bool:

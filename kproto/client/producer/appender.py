@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from ...records import MAX_TIMESTAMP_MS, GrowingBatch
@@ -22,7 +22,7 @@ from ..producer_record import EncodedRecords, Headers, ProducerRecord, as_record
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
 from .acks import Acks
-from .append_by_partition import CHUNK_RECORDS, ChunkByPartition, chunk_by_partition
+from .append_by_partition import RecordsByPartition
 from .append_many_pass import AppendEndReason, AppendPassClock, append_to_open_batches
 from .append_queues import AppendQueues, AppendTicket
 from .batch import ProducerBatch
@@ -229,11 +229,12 @@ class RecordAppender:
         source = elements = iter(values)
         if self._calls.intercepts:
             elements, every = self._calls.on_send_each(topic, source), 1
-        is_chunked = every > 1 and isinstance(values, Collection) and len(values) >= MIN_CHUNKED
-        if is_chunked:
-            elements = iter(())
-        chunk: ChunkByPartition | None = None
         held = HeldBatches(self._accumulator, is_active=every > 1)
+        by_partition: RecordsByPartition | None = None
+        if every > 1 and isinstance(values, Collection) and len(values) >= MIN_CHUNKED:
+            by_partition = RecordsByPartition(source, self._accumulator, acks, held)
+            elements = iter(())
+        reads_elements = by_partition is None
 
         def unappended() -> list[ProducerRecord]:
             """Returns `record`, which was not appended, and the unread elements of `values`.
@@ -241,11 +242,13 @@ class RecordAppender:
             If `values` is an iterator, returns only `record`.
             """
             others: Iterable[Any] = ()
-            if isinstance(values, Collection):
-                rest = chain(elements, source) if is_chunked else source
-                others = islice(rest, len(values))
-            in_chunk = [] if chunk is None else chunk.unappended()
-            return [*(() if record is None else (record,)), *in_chunk, *map(as_record, others)]
+            read: Iterable[ProducerRecord] = ()
+            if by_partition is not None:
+                read = by_partition.unappended()
+                others = [*elements, *source]
+            elif isinstance(values, Collection):
+                others = islice(source, len(values))
+            return [*(() if record is None else (record,)), *read, *map(as_record, others)]
 
         try:
             if partitioner is None:
@@ -255,29 +258,23 @@ class RecordAppender:
                 )
             while True:
                 outcome: Any = None
-                if chunk is None:
+                if by_partition is not None and not reads_elements:
+                    outcome = self._append_by_partition(by_partition, partitioner, held, yields_at)
+                    if outcome is AppendEndReason.ALL_APPENDED:
+                        if by_partition.refused is None:
+                            return
+                        elements, by_partition.refused = iter(by_partition.refused), None
+                        reads_elements = True
+                if reads_elements:
                     timing = AppendPassClock(self._now_ms, monotonic, yields_at, every)
                     outcome = append_to_open_batches(
                         elements, partitioner, self._accumulator, self._buffer_bytes, timing, acks
                     )
                     if outcome is AppendEndReason.ALL_APPENDED:
-                        found_elements = list(islice(source, CHUNK_RECORDS)) if is_chunked else []
-                        if not found_elements:
+                        if by_partition is None:
                             return
-                        room = self._buffer_bytes - self._accumulator.buffered
-                        chunk = chunk_by_partition(
-                            found_elements, partitioner, self._accumulator, room
-                        )
-                        if chunk is None:
-                            elements = iter(found_elements)
-                            continue
-                        chunk.begin(acks)
-                if chunk is not None:
-                    if self._append_chunk(chunk, acks, held, yields_at):
-                        chunk = None
-                        if monotonic() < yields_at:
-                            continue
-                    outcome = AppendEndReason.TIME_OVER
+                        reads_elements = False
+                        continue
                 if not isinstance(outcome, AppendEndReason):
                     record = as_record(outcome)
                     try:
@@ -323,17 +320,34 @@ class RecordAppender:
             if ticket is not None:
                 ticket.remove()
 
-    def _append_chunk(
-        self, chunk: ChunkByPartition, acks: Acks, held: HeldBatches, yields_at: float
-    ) -> bool:
-        """Appends records of a chunk until `yields_at`; returns True if all are appended."""
+    def _append_by_partition(
+        self,
+        records: RecordsByPartition,
+        partitioner: TopicPartitioner,
+        held: HeldBatches,
+        yields_at: float,
+    ) -> AppendEndReason:
+        """Reads and appends records until `yields_at`; returns the reason why it has ended.
+
+        The reason is ALL_APPENDED if no more records can be read, or if a chunk was refused.
+        """
         monotonic, now_ms = self._view.clock.monotonic, self._now_ms()
-        is_done = False
-        while not is_done and monotonic() < yields_at:
-            is_done = not chunk.append_next(now_ms, acks, held.add)
+        reason = AppendEndReason.TIME_OVER
+        while monotonic() < yields_at:
+            if not records.is_appending:
+                if records.refused is not None or records.is_at_end:
+                    reason = AppendEndReason.ALL_APPENDED
+                    break
+                if records.read(partitioner):
+                    records.begin()
+            elif self._accumulator.buffered > self._buffer_bytes:
+                reason = AppendEndReason.BUFFER_FULL
+                break
+            else:
+                records.append_next(now_ms)
         held.release_if_large(self._buffer_bytes)
         self._sender.wake()
-        return is_done
+        return reason
 
     async def _wrap_delivery_error(
         self, waiting: Awaitable[T], topic: str, unappended: Callable[[], list[ProducerRecord]]

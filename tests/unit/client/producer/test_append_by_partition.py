@@ -1,4 +1,4 @@
-"""Compares appending a chunk by partition with appending record by record."""
+"""Compares appending records by partition with appending record by record."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from kproto import Client, ProducerRecord
 from kproto.broker import Broker
-from kproto.client.producer.append_by_partition import chunk_by_partition
+from kproto.client.producer.append_by_partition import CHUNK_RECORDS, RecordsByPartition
 from kproto.client.producer.batch import ProducerBatch
+from kproto.client.producer.held_batches import HeldBatches
 from kproto.messages import ProduceRequest
 from kproto.protocol.connection import ReceivedRequest
 from kproto.records import read_batches
@@ -38,19 +39,37 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     made.close()
 
 
-def take(
-    side: Side, chunk: list[Any], *, buffer_bytes: int = 1 << 20
-) -> list[ProducerBatch] | None:
-    """Appends a chunk; returns the new batches, or None if no record was appended."""
-    opened: list[ProducerBatch] = []
-    found = chunk_by_partition(chunk, side.partitioner, side.accumulator, buffer_bytes)
-    if found is None:
-        return None
-    found.begin(side.acks)
-    while found.append_next(NOW_MS, side.acks, opened.append):
+class OpenedBatches(HeldBatches):
+    """Also keeps the batches that were opened."""
+
+    def __init__(self, side: Side) -> None:
+        super().__init__(side.accumulator, is_active=True)
+        self.opened: list[ProducerBatch] = []
+
+    def add(self, batch: ProducerBatch) -> None:
+        self.opened.append(batch)
+        super().add(batch)
+
+
+def read(side: Side, records: list[Any]) -> tuple[RecordsByPartition, OpenedBatches]:
+    """Reads the first chunk of `records`."""
+    held = OpenedBatches(side)
+    found = RecordsByPartition(iter(records), side.accumulator, side.acks, held)
+    found.read(side.partitioner)
+    return found, held
+
+
+def take(side: Side, chunk: list[Any]) -> list[ProducerBatch] | None:
+    """Appends a chunk; returns the new batches, or None if the chunk was refused."""
+    found, held = read(side, chunk)
+    found.begin()
+    while found.append_next(NOW_MS):
         pass
+    assert not found.is_appending
+    refused, found.refused = found.refused, None
     assert found.unappended() == []
-    return opened
+    assert refused in (None, chunk)
+    return None if refused else held.opened
 
 
 @given(st.lists(st.lists(keyed, min_size=1, max_size=40), max_size=4), st.sampled_from([2, 3, 50]))
@@ -167,13 +186,6 @@ def test_chunk_with_an_odd_element_is_left(loop: asyncio.AbstractEventLoop, odd:
     assert not side.accumulator.queues
 
 
-def test_chunk_beyond_the_buffer_is_left(loop: asyncio.AbstractEventLoop) -> None:
-    side = Side(loop, 2)
-    chunk = [ProducerRecord(bytes(50), b"k")] * 10
-    assert take(side, chunk, buffer_bytes=500) is None
-    assert take(side, chunk, buffer_bytes=600) is not None
-
-
 def test_headers_for_brokers_without_them_are_left(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop, 2)
     side.accumulator.supports_headers = False
@@ -181,18 +193,71 @@ def test_headers_for_brokers_without_them_are_left(loop: asyncio.AbstractEventLo
     assert take(side, [PLAIN]) is not None
 
 
-def test_unappended_records_have_the_order_of_the_chunk(loop: asyncio.AbstractEventLoop) -> None:
-    side = Side(loop, 5)
-    records = [ProducerRecord(b"%d" % at, b"%d" % at, [("h", b"v")]) for at in range(50)]
-    found = chunk_by_partition(records, side.partitioner, side.accumulator, 1 << 20)
-    assert found is not None
-    found.begin(side.acks)
-    for _ in range(2):
-        assert found.append_next(NOW_MS, side.acks, lambda _: None)
-    appended = {ack.partition for ack in side.acks[: len(side.acks)]}
-    left = [each for each in records if side.partitioner.partition_of(each.key) not in appended]
-    assert len(appended) == 2
-    assert found.unappended() == left
+def test_unappended_records_have_the_order_of_the_call(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, 5, batch_bytes=300)
+    records = [
+        ProducerRecord(b"%d" % at, b"%d" % at, [("h", b"v")] if at > 20 else ()) for at in range(50)
+    ]
+    found, _ = read(side, records)
+    assert found.unappended() == [
+        each._replace(headers=tuple(each.headers)) if not each.headers else each for each in records
+    ]
+    found.begin()
+    for _ in range(7):  # a record at a time, because some records have headers
+        assert found.append_next(NOW_MS)
+    appended = [
+        record.key
+        for queue in side.accumulator.queues.values()
+        for batch in queue.pending
+        for record in batch.content.records()
+    ]
+    assert len(appended) == 7
+    assert found.unappended() == [each for each in records if each.key not in appended]
+
+
+@pytest.mark.parametrize("partitions", [2, 12, 1_000])
+def test_chunks_are_read_until_each_partition_has_enough_records(
+    loop: asyncio.AbstractEventLoop, partitions: int
+) -> None:
+    side = Side(loop, partitions)
+    records = [ProducerRecord(b"v", b"%d" % at) for at in range(11 * CHUNK_RECORDS)]
+    held = OpenedBatches(side)
+    found = RecordsByPartition(iter(records), side.accumulator, side.acks, held)
+    chunks = 1
+    while not found.read(side.partitioner):
+        chunks += 1
+    assert chunks == (7 if partitions == 1_000 else 1)
+    found.begin()
+    while found.append_next(NOW_MS):
+        pass
+    assert not found.is_at_end
+    assert len(side.acks) == chunks * CHUNK_RECORDS
+    order = [ack.partition for ack in side.acks[:100]]
+    assert order == [side.partitioner.partition_of(each.key) for each in records[:100]]
+
+
+@pytest.mark.parametrize(
+    ("records", "size", "is_ready"),
+    [(CHUNK_RECORDS + 1, 0, False), (CHUNK_RECORDS, 0, True), (CHUNK_RECORDS + 1, 30, True)],
+)
+def test_batch_is_sent_at_the_end_of_its_run_if_it_is_large_or_complete(
+    loop: asyncio.AbstractEventLoop, records: int, size: int, is_ready: bool
+) -> None:
+    """A chunk has 32 records for each of 512 partitions; the next chunk has one more record."""
+    keys: dict[int, bytes] = {}
+    side = Side(loop, 512, batch_bytes=1 << 20)
+    at = 0
+    while len(keys) < 512:
+        keys.setdefault(side.partitioner.partition_of(b"%d" % at), b"%d" % at)
+        at += 1
+    cycle = [ProducerRecord(bytes(size * 20), keys[at]) for at in range(512)]
+    found, _ = read(side, [cycle[at % 512] for at in range(records)])
+    found.begin()
+    while found.append_next(NOW_MS):
+        pass
+    (batch,) = side.accumulator.queues["t", 7].pending
+    assert batch.count == 32
+    assert (batch.ready_at == float("-inf")) is is_ready
 
 
 # --- `send_many` ---
