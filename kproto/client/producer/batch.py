@@ -288,11 +288,22 @@ class ProducerBatch:
 
     def wake_waiters(self) -> None:
         """Sets the futures of the callers that wait for one record; `future` must be done."""
-        is_plain = self.future.result() is None and not self.parts and not self.invalid
+        is_acked = self.future.result() is None and not self.parts and not self.invalid
+        topic, partition, base_offset = self.topic, self.partition, self.base_offset
+        timestamp = self.log_append_time
+        if timestamp < 0 and self.magic:
+            timestamp = self.content.only_timestamp
+        has_all = base_offset >= 0 and (timestamp >= 0 or not self.magic)
         for first, waiters in self.waiters:
             for position, waiter in enumerate(waiters, first):
-                if not waiter.done():
-                    waiter.set_result(self.ack(position) if is_plain else (self, position))
+                if waiter.done():
+                    continue
+                if not is_acked:
+                    waiter.set_result((self, position))
+                elif has_all:  # as `ack` does, in less time
+                    waiter.set_result(Ack(topic, partition, base_offset + position, timestamp))
+                else:
+                    waiter.set_result(self.ack(position))
         self.waiters.clear()
 
     def record_at(self, position: int) -> ProducerRecord:

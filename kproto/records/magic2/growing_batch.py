@@ -297,6 +297,11 @@ class GrowingBatch:
         _ = record.headers
         return record
 
+    @property
+    def only_timestamp(self) -> int:
+        """The timestamp in ms of all records; -1 if they have several timestamps."""
+        return self._stamps[0] if len(self._stamps) == 1 else -1
+
     def timestamp_of(self, position: int) -> int:
         """Returns the timestamp in ms of the record at index `position`, even after `forget`."""
         return self._stamps[bisect_right(self._stamped_from, position) - 1]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import kproto
 
 from .task import BATCH_BYTES, CHUNK, VALUE, chunks, header_sets, keys
 
 
+#: How long the bench waits for metadata of a new topic: a broker needs more than a minute to create
+#: 9,000 partitions.
+TOPIC_WAIT_MS: Final = 300_000
+
+
 async def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """Creates a topic, and waits until each partition has a leader."""
-    async with kproto.Client(bootstrap) as client:
+    settings = kproto.ClientSettings(metadata_wait_ms=TOPIC_WAIT_MS, api_timeout_ms=TOPIC_WAIT_MS)
+    async with kproto.Client(bootstrap, settings=settings) as client:
         await client.create_topics(kproto.NewTopic(topic, partitions, 1))
         await client.list_offsets(dict.fromkeys(((topic, n) for n in range(partitions)), "latest"))
 
