@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kproto import Client, ProducerRecord
 from kproto.broker import Broker
+from kproto.client.producer import append_by_partition
 from kproto.client.producer.append_by_partition import CHUNK_RECORDS, RecordsByPartition
 from kproto.client.producer.batch import ProducerBatch
 from kproto.client.producer.held_batches import HeldBatches
@@ -217,21 +218,24 @@ def test_unappended_records_have_the_order_of_the_call(loop: asyncio.AbstractEve
 
 @pytest.mark.parametrize("partitions", [2, 12, 1_000])
 def test_chunks_are_read_until_each_partition_has_enough_records(
-    loop: asyncio.AbstractEventLoop, partitions: int
+    loop: asyncio.AbstractEventLoop, partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    chunk_records = 256
+    monkeypatch.setattr(append_by_partition, "CHUNK_RECORDS", chunk_records)
+    monkeypatch.setattr(append_by_partition, "MAX_READ_RECORDS", 8 * chunk_records)
     side = Side(loop, partitions)
-    records = [ProducerRecord(b"v", b"%d" % at) for at in range(11 * CHUNK_RECORDS)]
+    records = [ProducerRecord(b"v", b"%d" % at) for at in range(11 * chunk_records)]
     held = OpenedBatches(side)
     found = RecordsByPartition(iter(records), side.accumulator, side.acks, held)
     chunks = 1
     while not found.read(side.partitioner):
         chunks += 1
-    assert chunks == (7 if partitions == 1_000 else 1)
+    assert chunks == {2: 1, 12: 6, 1_000: 8}[partitions]
     found.begin()
     while found.append_next(NOW_MS):
         pass
     assert not found.is_at_end
-    assert len(side.acks) == chunks * CHUNK_RECORDS
+    assert len(side.acks) == chunks * chunk_records
     order = [ack.partition for ack in side.acks[:100]]
     assert order == [side.partitioner.partition_of(each.key) for each in records[:100]]
 

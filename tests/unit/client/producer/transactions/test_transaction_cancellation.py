@@ -139,6 +139,7 @@ async def test_outcome_after_a_timeout(
         assert await committed(client) == ([b"1", b"2"] if is_committed else [b"1"])
 
 
+@pytest.mark.slow
 @BOTH_VERSIONS
 async def test_outcome_is_unknown_if_the_response_of_a_cancelled_commit_is_lost(
     version: int,

@@ -271,6 +271,7 @@ async def test_member_that_the_group_has_removed_commits_no_offsets(
         assert await committed_offset(client) is None
 
 
+@pytest.mark.slow
 @BOTH_VERSIONS
 @BOTH_PROTOCOLS
 async def test_records_of_a_revoked_partition_abort_the_transaction(
@@ -309,6 +310,7 @@ async def test_records_of_a_revoked_partition_abort_the_transaction(
             assert await committed_offset(client, partition) is None
 
 
+@pytest.mark.slow
 @BOTH_VERSIONS
 async def test_revoked_partition_of_an_aborted_transaction_is_not_committed_later(
     version: int,
@@ -398,6 +400,7 @@ async def test_loop_with_faults_processes_each_record_once(
         assert await committed_offset(client) == len(values)
 
 
+@pytest.mark.slow
 @BOTH_VERSIONS
 @BOTH_PROTOCOLS
 async def test_members_that_come_and_go_process_each_record_once(
