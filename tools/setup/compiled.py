@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .mypyc_build import CompileError, compile_package
+from .mypyc_build import C_FUNCTIONS, CompileError, compile_package
 from .once import locked, made_from
 from .programs import ProgramError, print_found, run_program
 
@@ -67,7 +67,7 @@ def fingerprint() -> str:
     digest = hashlib.sha256(sys.version.encode())
     sources: Iterable[Path] = sorted((ROOT / "kproto").rglob("*.py"))
     settings = Path("pyproject.toml"), Path("requirements/dev.txt")
-    builders = Path(__file__), Path(__file__).with_name("mypyc_build.py")
+    builders = Path(__file__), Path(__file__).with_name("mypyc_build.py"), C_FUNCTIONS
     for path in (*sources, *(ROOT / name for name in settings), *builders):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()

@@ -18,20 +18,58 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CompileError", "compile_package", "listed_modules", "what_is_missing"]
+__all__ = ["C_FUNCTIONS", "CompileError", "compile_package", "listed_modules", "what_is_missing"]
 
 GROUP: Final = "kproto"
 """mypyc puts all compiled code into one library, `kproto__mypyc`, beside the package."""
 
 LEFT_OUT: Final = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
 
+#: The C functions that compiled code calls in place of those of `kproto.wire.c_functions`.
+C_FUNCTIONS: Final = Path(__file__).with_name("c_functions.h")
+
 _SETUP: Final = """
+import os
 import sys
 from mypyc.build import mypycify
+from mypyc.ir.ops import ERR_MAGIC, ERR_NEVER
+from mypyc.ir.rtypes import (
+    bytes_rprimitive as bytes_,
+    int64_rprimitive as i64,
+    list_rprimitive as list_,
+    none_rprimitive as none,
+    object_rprimitive as any_,
+)
+from mypyc.primitives.registry import function_op
 from setuptools import setup
+steals_fourth = [False, False, False, True]
+functions = {{
+    "as_method": ("PyInstanceMethod_New", [any_], any_, ERR_MAGIC, False),
+    "compact_int32s": ("kproto_compact_int32s", [any_], any_, ERR_MAGIC, False),
+    "crc32c_of": ("kproto_crc32c_of", [bytes_, i64], i64, ERR_NEVER, False),
+    "get_slot": ("kproto_get_slot", [any_, any_, any_, i64], any_, ERR_MAGIC, False),
+    "headers_in": ("kproto_headers_in", [bytes_, i64, i64, list_], any_, ERR_MAGIC, False),
+    "int32s_at": ("kproto_int32s_at", [bytes_, i64, i64], list_, ERR_MAGIC, False),
+    "list_descriptor": ("kproto_list_descriptor", [any_, any_, i64, any_], any_, ERR_MAGIC, False),
+    "new_object": ("kproto_new_object", [any_], any_, ERR_MAGIC, False),
+    "set_slot": ("kproto_set_slot", [any_, any_, i64, any_], none, ERR_NEVER, steals_fourth),
+}}
+for name, (c_name, arguments, result, error_kind, steals) in functions.items():
+    function_op(
+        name="kproto.wire.c_functions." + name,
+        arg_types=arguments,
+        return_type=result,
+        c_function_name=c_name,
+        error_kind=error_kind,
+        steals=steals,
+    )
 modules = mypycify(
     ["--strict", *sys.argv[1:]], group_name={group!r}, opt_level="3", debug_level="0"
 )
+include = ["/FI" if os.name == "nt" else "-include", {header!r}]
+calls = [] if os.name == "nt" else ["-fno-semantic-interposition"]
+for module in modules:
+    module.extra_compile_args += include + calls
 setup(name="kproto", packages=[], ext_modules=modules, script_args=["build_ext", "--inplace"])
 """
 
@@ -68,7 +106,7 @@ def compile_package(root: Path, folder: Path) -> list[Path]:
     modules = listed_modules(root)
     shutil.copytree(root / "kproto", folder / "kproto", ignore=LEFT_OUT, dirs_exist_ok=True)
     # mypyc reads settings from its working directory: no setting of the checkout applies.
-    command = [sys.executable, "-c", _SETUP.format(group=GROUP), *modules]
+    command = [sys.executable, "-c", _SETUP.format(group=GROUP, header=str(C_FUNCTIONS)), *modules]
     environment = {**os.environ, "PYTHONPATH": "", "MYPY_CACHE_DIR": str(folder / "build/mypy")}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False

@@ -69,11 +69,14 @@ IMPORT_ROUNDS: Final = 15
 _CHECK: Final = """
 import sys, kproto
 from kproto.records.magic2 import record_decoding
+from kproto.messages import HeartbeatRequest
 from kproto.wire import reading
 wanted = sys.argv[1] == "compiled"
 assert kproto.__compiled__ is wanted, kproto.__compiled__
 for module in (reading, record_decoding):
     assert module.__file__.endswith(".py") is not wanted, module.__file__
+encode = vars(HeartbeatRequest).get("encode")  # set only if the C functions find the slots
+assert (type(encode).__name__ == "instancemethod") is wanted, encode
 """
 
 _IMPORT_TIME: Final = """
