@@ -33,7 +33,7 @@ from ..wire.writing import (
     write_compact_array_length,
     write_tags,
 )
-from .base import KeyedList, Response, Struct, use_reader
+from .base import KeyedList, Response, Struct, use_compiled_code
 
 __all__ = [
     "ApiVersion",
@@ -504,4 +504,4 @@ def _write_api_versions_response_tags(
 
 
 if __compiled__:
-    use_reader(ApiVersionsResponse)
+    use_compiled_code(ApiVersionsResponse)

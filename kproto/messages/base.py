@@ -30,13 +30,17 @@ __all__ = [
     "Request",
     "Response",
     "Struct",
+    "decode_error",
+    "decode_in_python",
     "number_list",
+    "pieces_in_python",
     "string_list",
-    "use_reader",
+    "use_compiled_code",
 ]
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Response")
+M = TypeVar("M", bound="Message")
 
 
 class _Default:
@@ -241,6 +245,11 @@ class Message(Struct):
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
         raise NotImplementedError
 
+    @classmethod
+    def _read_in_python(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
+        """Reads as `_read_fields` does, in interpreted code; `use_compiled_code` sets it."""
+        raise NotImplementedError
+
     def _write_fields(self, append: Append, version: int) -> None:
         raise NotImplementedError
 
@@ -388,14 +397,39 @@ class Request(Message, Generic[R]):
     LISTENERS: ClassVar[tuple[str, ...]]
 
 
-def use_reader(cls: type[Message]) -> None:
-    """Replaces `_read_fields` of a message by the function for compiled code, which reads the same.
+def decode_in_python(cls: type[M], data: Any, version: Any) -> M:
+    """Decodes as `Message.decode` does, which compiled code replaces in some classes."""
+    message: M = vars(Message)["decode"].__func__(cls, data, version)
+    return message
 
-    The module of that function imports the class, so the class's own module calls this at its end.
+
+def pieces_in_python(message: Message, version: Any) -> list[bytes]:
+    """Encodes as `Message.encoded_pieces` does, which compiled code replaces in some classes."""
+    return Message.encoded_pieces(message, version)
+
+
+def decode_error(cls: type[Message], data: bytes, version: int) -> DecodeError:
+    """Returns the error that explains why `data` is not exactly one message."""
+    return _why_not_read(cls, data, 0, version, trailing=False)
+
+
+def use_compiled_code(cls: type[Message]) -> None:
+    """Replaces `_read_fields`, `decode` and some properties by the functions for compiled code.
+
+    Does nothing if Python has placed the slots of a class in another order than the compiled code
+    expects. The module of the functions imports the class, so the class's own module calls this at
+    its end.
     """
-    package, _, name = cls.__module__.rpartition(".")
-    read_fields = import_module(f"{package}.readers.{name}").read_fields
-    cls._read_fields = classmethod(read_fields)  # type: ignore[assignment, method-assign]
+    from ..wire.c_functions import has_slots  # only compiled code needs it
+
+    package, _, module = cls.__module__.rpartition(".")
+    reader = import_module(f"{package}.compiled.{module}")
+    if all(map(has_slots, reader.CLASSES)):
+        cls._read_in_python = vars(cls)["_read_fields"]  # type: ignore[method-assign]
+        for name, method in reader.METHODS.items():
+            setattr(cls, name, method)
+        for made, attribute, descriptor in getattr(reader, "DESCRIPTORS", ()):
+            setattr(made, attribute, descriptor)
 
 
 def _has_fields(made: type[Struct]) -> bool:

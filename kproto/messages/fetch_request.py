@@ -41,7 +41,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import DEFAULT, Request, Struct, use_reader
+from .base import DEFAULT, Request, Struct, use_compiled_code
 
 if TYPE_CHECKING:
     from .fetch_response import FetchResponse
@@ -1156,4 +1156,4 @@ def _is_default_replica_state(entry: ReplicaState) -> bool:
 
 
 if __compiled__:
-    use_reader(FetchRequest)
+    use_compiled_code(FetchRequest)

@@ -39,7 +39,7 @@ from ..wire.writing import (
     write_compact_bytes,
     write_tags,
 )
-from .base import DEFAULT, KeyedList, Response, Struct, use_reader
+from .base import DEFAULT, KeyedList, Response, Struct, use_compiled_code
 
 __all__ = [
     "AbortedTransaction",
@@ -1219,4 +1219,4 @@ def _is_default_snapshot_id(entry: SnapshotId) -> bool:
 
 
 if __compiled__:
-    use_reader(FetchResponse)
+    use_compiled_code(FetchResponse)

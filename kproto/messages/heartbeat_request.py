@@ -15,7 +15,7 @@ from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import read_compact_nullable_string, read_compact_string, read_unknown_tags
 from ..wire.writing import UVARINT, Append, compact_string_length, write_string, write_tags
-from .base import Request, use_reader
+from .base import Request, use_compiled_code
 
 if TYPE_CHECKING:
     from .heartbeat_response import HeartbeatResponse
@@ -198,4 +198,4 @@ class HeartbeatRequest(Request["HeartbeatResponse"]):
 
 
 if __compiled__:
-    use_reader(HeartbeatRequest)
+    use_compiled_code(HeartbeatRequest)

@@ -15,7 +15,7 @@ from ..wire.compiled import __compiled__
 from ..wire.faults import WireFault
 from ..wire.reading import read_unknown_tags
 from ..wire.writing import Append, write_tags
-from .base import Response, use_reader
+from .base import Response, use_compiled_code
 
 __all__ = [
     "HeartbeatResponse",
@@ -96,4 +96,4 @@ class HeartbeatResponse(Response):
 
 
 if __compiled__:
-    use_reader(HeartbeatResponse)
+    use_compiled_code(HeartbeatResponse)

@@ -34,7 +34,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import Response, Struct, use_reader
+from .base import Response, Struct, use_compiled_code
 
 __all__ = [
     "JoinGroupResponse",
@@ -655,4 +655,4 @@ def _write_join_group_response_member(
 
 
 if __compiled__:
-    use_reader(JoinGroupResponse)
+    use_compiled_code(JoinGroupResponse)

@@ -22,7 +22,7 @@ from ..wire.reading import (
     read_unknown_tags,
 )
 from ..wire.writing import UVARINT, Append, compact_string_length, elements, uvarint, write_tags
-from .base import Request, Struct, use_reader
+from .base import Request, Struct, use_compiled_code
 
 if TYPE_CHECKING:
     from .list_offsets_response import ListOffsetsResponse
@@ -423,4 +423,4 @@ def _write_list_offsets_topic(
 
 
 if __compiled__:
-    use_reader(ListOffsetsRequest)
+    use_compiled_code(ListOffsetsRequest)

@@ -34,7 +34,7 @@ from ..wire.writing import (
     write_numbers,
     write_tags,
 )
-from .base import DEFAULT, Response, Struct, use_reader
+from .base import DEFAULT, Response, Struct, use_compiled_code
 
 __all__ = [
     "ListOffsetsPartitionResponse",
@@ -470,4 +470,4 @@ def _write_list_offsets_topic_response(
 
 
 if __compiled__:
-    use_reader(ListOffsetsResponse)
+    use_compiled_code(ListOffsetsResponse)

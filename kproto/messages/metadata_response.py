@@ -41,7 +41,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import PACKED, KeyedList, Response, Struct, number_list, use_reader
+from .base import PACKED, KeyedList, Response, Struct, number_list, use_compiled_code
 
 __all__ = [
     "MetadataResponse",
@@ -1390,4 +1390,4 @@ def _write_metadata_response_topic(
 
 
 if __compiled__:
-    use_reader(MetadataResponse)
+    use_compiled_code(MetadataResponse)

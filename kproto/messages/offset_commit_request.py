@@ -33,7 +33,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import Request, Struct, use_reader
+from .base import Request, Struct, use_compiled_code
 
 if TYPE_CHECKING:
     from .offset_commit_response import OffsetCommitResponse
@@ -746,4 +746,4 @@ def _write_offset_commit_request_topic(
 
 
 if __compiled__:
-    use_reader(OffsetCommitRequest)
+    use_compiled_code(OffsetCommitRequest)

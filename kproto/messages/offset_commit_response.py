@@ -30,7 +30,7 @@ from ..wire.writing import (
     uvarint,
     write_tags,
 )
-from .base import Response, Struct, use_reader
+from .base import Response, Struct, use_compiled_code
 
 __all__ = [
     "OffsetCommitResponse",
@@ -349,4 +349,4 @@ def _write_offset_commit_response_topic(
 
 
 if __compiled__:
-    use_reader(OffsetCommitResponse)
+    use_compiled_code(OffsetCommitResponse)

@@ -32,7 +32,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import Response, Struct, use_reader
+from .base import Response, Struct, use_compiled_code
 
 __all__ = [
     "OffsetFetchResponse",
@@ -750,4 +750,4 @@ def _write_offset_fetch_response_group(
 
 
 if __compiled__:
-    use_reader(OffsetFetchResponse)
+    use_compiled_code(OffsetFetchResponse)

@@ -35,7 +35,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import KeyedList, Request, Struct, use_reader
+from .base import KeyedList, Request, Struct, use_compiled_code
 
 if TYPE_CHECKING:
     from .produce_response import ProduceResponse
@@ -420,4 +420,4 @@ def _write_topic_produce_data(
 
 
 if __compiled__:
-    use_reader(ProduceRequest)
+    use_compiled_code(ProduceRequest)

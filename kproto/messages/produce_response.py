@@ -36,7 +36,7 @@ from ..wire.writing import (
     write_string,
     write_tags,
 )
-from .base import DEFAULT, KeyedList, Response, Struct, use_reader
+from .base import DEFAULT, KeyedList, Response, Struct, use_compiled_code
 
 __all__ = [
     "BatchIndexAndErrorMessage",
@@ -941,4 +941,4 @@ def _is_default_leader_id_and_epoch(entry: LeaderIdAndEpoch) -> bool:
 
 
 if __compiled__:
-    use_reader(ProduceResponse)
+    use_compiled_code(ProduceResponse)

@@ -7,7 +7,7 @@ raises IndexError if the data ends before the number does.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .native import i64
@@ -17,17 +17,12 @@ __all__ = [
     "read_int8",
     "read_int16",
     "read_int32",
-    "read_int32s",
     "read_int64",
-    "read_packed_int32s",
     "read_uint16",
     "read_uint32",
 ]
 
 _FLOAT64: Final = struct.Struct(">d")
-#: A compact array of fewer numbers has a count of one byte. Longer arrays are not kept as bytes,
-#: because the writer of such bytes writes a count of one byte.
-_FEWEST_IN_LIST: Final = 127
 
 
 def read_int8(data: bytes, pos: i64) -> i64:
@@ -79,24 +74,3 @@ def read_float64(data: bytes, pos: i64) -> float:
         raise IndexError(pos)
     value: float = _FLOAT64.unpack_from(data, pos)[0]
     return value
-
-
-def read_int32s(data: bytes, pos: i64, count: i64) -> tuple[list[int], i64]:
-    """Reads `count` values of int32; returns them and the position after them."""
-    values: list[int] = []
-    for _ in range(count):
-        values.append(read_int32(data, pos))
-        pos += 4
-    return values, pos
-
-
-def read_packed_int32s(data: bytes, pos: i64, count: i64) -> tuple[Any, i64]:
-    """Returns `count` values of int32 as their encoded bytes, or 127 and more values as a list.
-
-    Also returns the position after the values. If the data ends early, returns the bytes that
-    exist, and a position after the end of the data.
-    """
-    if count >= _FEWEST_IN_LIST:
-        return read_int32s(data, pos, count)
-    end = pos + 4 * count
-    return data[pos:end], end

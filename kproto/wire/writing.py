@@ -26,6 +26,7 @@ __all__ = [
     "Append",
     "compact_string_length",
     "elements",
+    "utf8",
     "uuid_bytes",
     "uvarint",
     "write_array_length",
@@ -129,6 +130,14 @@ def uuid_bytes(value: Any) -> bytes:
     raw: bytes = value if type(value) is Uuid else octets(value)
     if len(raw) != 16:
         raise WireFault
+    return raw
+
+
+def utf8(value: Any) -> bytes:
+    """Returns an encoded string, for compiled code."""
+    if type(value) is str:
+        return value.encode()
+    raw: bytes = value.encode()
     return raw
 
 

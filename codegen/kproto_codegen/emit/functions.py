@@ -6,6 +6,7 @@ each value.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -23,6 +24,7 @@ from .code import (
     choose,
     function,
     indent,
+    lines,
     version_test,
     when,
 )
@@ -33,13 +35,18 @@ from .wrapping import WIDTH
 from .writers import WRITERS, NonNullWriteEmitter, WriteCodeEmitter
 
 __all__ = [
+    "decode_function",
     "default_functions",
+    "encode_functions",
     "read_function",
     "read_functions",
     "read_method",
     "struct_functions",
     "tags_functions",
+    "write_function",
+    "write_functions",
     "write_method",
+    "write_tags_functions",
 ]
 
 #: The lines of a function.
@@ -63,13 +70,43 @@ def read_function(plan: StructPlan, imports: Imports) -> Lines:
     It reads as `_read_fields` does; the first argument is the class of the message.
     """
     name = plan.class_name
+    imports.wire("c_functions", "new_object")
+    code = _layouts(plan, lambda: READERS[plan.style](plan, "message", imports))
     body = [
-        "message = cls.__new__(cls)",
-        *_layouts(plan, lambda: READERS[plan.style](plan, "message", imports)),
+        when(f"cls is not {name}", ["return cls._read_in_python(data, pos, version)"]),
+        f"message = new_object({name})",
+        *_native_variables(code),
+        *code,
         "return message, pos",
     ]
     parameters = f"cls: type[{name}], data: bytes, pos: i64, version: i64"
     return function("read_fields", parameters, f"tuple[{name}, i64]", body)
+
+
+def decode_function(plan: StructPlan) -> Lines:
+    """Returns the lines of the function `decode` of a message in NATIVE style.
+
+    It decodes as `Message.decode` does; the first argument is the class of the message.
+    """
+    name = plan.class_name
+    low, high = plan.versions.lowest, plan.versions.highest
+    return [
+        f"def decode(cls: type[{name}], data: object, version: object) -> {name}:",
+        '    """Decodes a message, as `Message.decode` does."""',
+        f"    if cls is not {name}:",
+        "        return decode_in_python(cls, data, version)",
+        "    if not isinstance(data, bytes) or not isinstance(version, int):",
+        "        return decode_in_python(cls, data, version)",
+        f"    if not {low} <= version <= {high}:",
+        "        return decode_in_python(cls, data, version)",
+        "    try:",
+        "        message, end = read_fields(cls, data, 0, version)",
+        "        if end == len(data):",
+        "            return message",
+        "    except READ_FAULTS:",
+        "        pass",
+        "    raise decode_error(cls, data, version)",
+    ]
 
 
 def read_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
@@ -98,8 +135,13 @@ def struct_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
 def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
     name = plan.class_name
 
+    is_native = plan.style is Style.NATIVE
+    new = "new_object(kind)" if is_native else f"new({name})"
+    if is_native:
+        imports.wire("c_functions", "new_object")
+
     def loop(code: Code) -> Code:
-        return [For("_ in range(count)", (f"entry = new({name})", *code, "entries.append(entry)"))]
+        return [For("_ in range(count)", (f"entry = {new}", *code, "entries.append(entry)"))]
 
     def together(run: FieldRun, forms: tuple[Form, ...], code: Code) -> Code:
         if plan.style is not Style.STRAIGHT:
@@ -112,20 +154,105 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
 
     kind = f"{name}Collection" if plan.keys else f"list[{name}]"
     number = _number_type(plan)
-    is_native = plan.style is Style.NATIVE  # mypyc appends to a list, not to a subclass, inline
+    code = _layouts(plan, lambda: READERS[plan.style](plan, "entry", imports), loop, together)
+    first = [f"kind = {name}", *_native_variables(code)] if is_native else [f"new = {name}.__new__"]
     body = [
+        # mypyc appends to a list inline, and to a subclass of list by a call
         f"entries = {kind}()" if plan.keys and not is_native else f"entries: list[{name}] = []",
-        f"new = {name}.__new__",
-        *_layouts(plan, lambda: READERS[plan.style](plan, "entry", imports), loop, together),
+        *first,
+        *code,
         f"return {kind}(entries), pos" if plan.keys and is_native else "return entries, pos",
     ]
     parameters = f"data: bytes, pos: {number}, count: {number}, version: {number}"
     return function(f"_read_{plan.snake_name}", parameters, f"tuple[{kind}, {number}]", body)
 
 
+def _native_variables(code: Code) -> Code:
+    """Returns the code that declares the variables which `code` in NATIVE style uses."""
+    stripped = [line.strip() for line in lines(code)]
+    declared: list[Statement] = []
+    if any(line.startswith(("value", "(value,)")) for line in stripped):
+        declared.append("value: object")
+    if any(line.endswith(", default)") for line in stripped):
+        declared.append("default = DEFAULT")
+    return declared
+
+
 def _number_type(plan: StructPlan) -> str:
     """Returns the type of positions and versions in the emitted code."""
     return "i64" if plan.style is Style.NATIVE else "int"
+
+
+def write_function(plan: StructPlan, imports: Imports) -> Lines:
+    """Returns the lines of the function `write_fields` of a message in NATIVE style."""
+    imports.wire("writing", "Append")
+    code = _layouts(plan, lambda: WRITERS[plan.style](plan, "message", imports))
+    body: Code = [f"kind = {plan.class_name}", "append: Append = pieces.append", *code]
+    parameters = f"message: {plan.class_name}, pieces: list[bytes], version: i64"
+    return _appending_inline(function("write_fields", parameters, "None", body))
+
+
+def _appending_inline(source: Lines) -> Lines:
+    """Returns the lines of a function with calls of `pieces.append` in place of `append`.
+
+    mypyc inlines the calls of a list's method.
+    """
+    inline = [re.sub(r"^( +)append\(", r"\1pieces.append(", line) for line in source]
+    return _with_pieces(inline)
+
+
+def _with_pieces(source: Lines) -> Lines:
+    """Returns the lines with the argument `pieces` in each call of a function that writes structs.
+
+    In NATIVE style, these functions get the list `pieces` besides its method `append`.
+    """
+    calls = r"( _write_(?!\w*_tags\()\w+\()append, "
+    return [re.sub(calls, r"\1pieces, append, ", line) for line in source]
+
+
+def encode_functions(plan: StructPlan) -> list[Lines]:
+    """Returns the functions `encoded_pieces` and `encode` of a message in NATIVE style.
+
+    They encode as the methods of `Message` do, and call these methods for other classes, and to
+    explain a fault.
+    """
+    name = plan.class_name
+    low, high = plan.versions.lowest, plan.versions.highest
+    pieces = [
+        f"def encoded_pieces(message: {name}, version: object) -> list[bytes]:",
+        '    """Encodes a message, as `Message.encoded_pieces` does."""',
+        f"    if type(message) is not {name} or not isinstance(version, int):",
+        "        return pieces_in_python(message, version)",
+        f"    if not {low} <= version <= {high}:",
+        "        return pieces_in_python(message, version)",
+        "    pieces: list[bytes] = []",
+        "    try:",
+        "        write_fields(message, pieces, version)",
+        "    except Exception:  # noqa: BLE001 - encoding in Python explains the fault",
+        "        pieces = []",
+        "    return pieces or pieces_in_python(message, version)",
+    ]
+    encode = [
+        f"def encode(message: {name}, version: object) -> bytes:",
+        '    """Encodes a message, as `Message.encode` does."""',
+        '    return b"".join(encoded_pieces(message, version))',
+    ]
+    return [pieces, encode]
+
+
+def write_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
+    """Returns the functions of `struct_functions` that write."""
+    write = _write_structs(plan, imports)
+    if not plan.tagged:
+        return [write]
+    return [write, _with_pieces(_write_tags(plan, "entry", imports))]
+
+
+def write_tags_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
+    """Returns the function that writes the tagged fields of a message, if it has any."""
+    if not plan.tagged:
+        return []
+    return [_with_pieces(_write_tags(plan, "message", imports))]
 
 
 def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
@@ -137,7 +264,11 @@ def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
 
     body = _layouts(plan, lambda: WRITERS[plan.style](plan, "entry", imports), loop)
     parameters = f"append: Append, entries: Collection[{plan.class_name}], version: int"
-    return function(f"_write_{plan.snake_name}", parameters, "None", body)
+    if plan.style is not Style.NATIVE:
+        return function(f"_write_{plan.snake_name}", parameters, "None", body)
+    parameters = f"pieces: list[bytes], {parameters.replace('version: int', 'version: i64')}"
+    body = [f"kind = {plan.class_name}", *body]
+    return _appending_inline(function(f"_write_{plan.snake_name}", parameters, "None", body))
 
 
 def _layouts(
@@ -200,10 +331,12 @@ def _read_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
         numbers = ", ".join(str(field.spec.tag) for field in elsewhere)
         test = f"tag in ({numbers})" if len(elsewhere) > 1 else f"tag == {numbers}"
         branches.append((Condition((test,), comment="in other versions only"), refused))
+    by_tag = choose(branches, other)
     body: Code = [
+        *(_native_variables([by_tag]) if plan.style is Style.NATIVE else ()),
         "tags, end = read_tags(data, pos)",
         "unknown: list[RawTaggedField] = []",
-        For("tag, pos, stop in tags", (choose(branches, other), when("pos != stop", refused))),
+        For("tag, pos, stop in tags", (by_tag, when("pos != stop", refused))),
         f"{target}._unknown_tags = unknown or None",
         "return end",
     ]
@@ -240,7 +373,8 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
     numbers = ", ".join(str(field.spec.tag) for field in plan.tagged)
     known = f"({numbers},)" if len(plan.tagged) == 1 else f"({numbers})"
     body.append(f"write_tags(out, tagged, {target}._unknown_tags, {known})")
-    parameters = f"out: Append, {target}: {plan.class_name}, version: int"
+    number = _number_type(plan)
+    parameters = f"out: Append, {target}: {plan.class_name}, version: {number}"
     return function(f"_write_{plan.snake_name}_tags", parameters, "None", body)
 
 

@@ -96,7 +96,7 @@ def module_source(
         structs=structs,
         message=whole,
         functions=[block(lines) for lines in functions],
-        has_reader=style is Style.STRAIGHT,
+        is_compiled=style is Style.STRAIGHT,
     )
 
 
@@ -166,7 +166,7 @@ def _import_lines(
         base["Response"] = True
     if plans[-1].style is Style.STRAIGHT:
         imports.wire("compiled", "__compiled__")
-        base["use_reader"] = True
+        base["use_compiled_code"] = True
     lines = []
     if imports.shapes():
         lines.append("import struct")

@@ -17,11 +17,11 @@ from kproto.schema.specs import MessageSpec
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
 from ..origins import NO_ORIGINS, SourceFileNames
+from .compiled_modules import FOLDER, compiled_source, package_source
 from .heads import head
 from .imports import import_lines
 from .kafka_messages import DATA_PATH
 from .module import BASES, RuntimePackage, module_source
-from .native_readers import FOLDER, package_source, reader_source
 from .output import GenerateReport, write_files
 from .rendering import block, check_installed, rendered
 
@@ -62,7 +62,7 @@ def generate(
     )
     _check_api_keys(usable)
     files: dict[Path, str] = {}
-    readers: dict[Path, str] = {}
+    compiled: dict[Path, str] = {}
     for message in usable:
         path = out / f"{module_name(message.name)}.py"
         if path in files:
@@ -76,16 +76,16 @@ def generate(
             message, usable, RuntimePackage(runtime, relative), hidden, made_from
         )
         if relative and message.name in DATA_PATH:
-            readers[out / FOLDER / path.name] = reader_source(message, made_from)
+            compiled[out / FOLDER / path.name] = compiled_source(message, made_from)
     files[out / "__init__.py"] = _package_source(usable, package, origins.folders)
     lines = [definition_line(message) for message in sorted(messages, key=lambda m: m.name)]
     files[definitions] = "".join(f"{line}\n" for line in lines)
     if error_table is not None:
         files[error_table] = _error_table(error_codes, origins.error_codes)
-    if not readers:
+    if not compiled:
         return write_files(files, out)
-    readers[out / FOLDER / "__init__.py"] = package_source()
-    return _sum(write_files(files, out), write_files(readers, out / FOLDER))
+    compiled[out / FOLDER / "__init__.py"] = package_source()
+    return _sum(write_files(files, out), write_files(compiled, out / FOLDER))
 
 
 def _sum(first: GenerateReport, second: GenerateReport) -> GenerateReport:

@@ -86,7 +86,7 @@ NEVER_LAZY = frozenset(
         *("bool", "bytes", "classmethod", "float", "frozenset"),
         *("int", "property", "range", "str", "tuple"),
         *("classes", "definition", "generated", "is_protocol", "names"),
-        *("read_fields", "shown", "unknown_tags", "write_fields"),
+        *("read_fields", "read_in_python", "shown", "unknown_tags", "write_fields"),
     }
 )
 
@@ -384,6 +384,14 @@ class StructPlan:
     def snake_name(self) -> str:
         """Returns the name in snake_case, for function names."""
         return snake_case(self.name)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Returns the names of all slots in the order in which CPython places them in memory.
+
+        The slot of the base class is first; the slots of the class follow, sorted by name.
+        """
+        return ("_unknown_tags", *sorted(field.slot for field in self.fields))
 
     @property
     def keys(self) -> tuple[FieldPlan, ...]:

@@ -24,9 +24,6 @@ __all__ = ["READERS", "ReadCodeEmitter", "fixed_size_elements", "uniform_element
 #: From this many elements on, a single Struct for all is faster than reading each.
 _SEVERAL: Final = 5
 
-#: The types of numbers for whose arrays `kproto.wire.number_reading` has a function.
-_NATIVE_ARRAYS: Final = frozenset({"int32"})
-
 
 class ReadCodeEmitter(StructCodeEmitter):
     """Emits calls of `kproto.wire.reading`. The emitted code reads at `pos` and advances it."""
@@ -417,29 +414,79 @@ def uniform_elements(
 
 
 class _NativeReadEmitter(ReadCodeEmitter):
-    """Emits a call for each value (NATIVE style), numbers included."""
+    """Emits a call for each value (NATIVE style), numbers included, and sets slots by index.
+
+    The emitted code uses the variable `value`, and `default` for DEFAULT.
+    """
 
     def flush(self) -> None:
         offset = 0
         for kind, expr in self.numbers:
             at = f"pos + {offset}" if offset else "pos"
             if kind == "bool":
-                self.code.append(f"{expr} = data[{at}] != 0")
+                self._store(expr, f"data[{at}] != 0")
             else:
                 self.imports.wire("number_reading", f"read_{kind}")
-                self.code.append(f"{expr} = read_{kind}(data, {at})")
+                self._store(expr, f"read_{kind}(data, {at})")
             offset += calcsize(f">{FORMATS[kind]}")
         if offset:
             self.code.append(f"pos += {offset}")
         self.numbers = []
 
+    def uuid(self, field: FieldPlan, expr: str) -> None:
+        self.flush()
+        self.imports.wire("uuid", "Uuid")
+        self._store(expr, "Uuid(data[pos : pos + 16])")
+        self.code.append("pos += 16")
+
+    def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        super().string(field, form, "value")
+        self._store(expr, "value")
+
+    def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        super().octets(field, form, "value")
+        self._store(expr, "value")
+
+    def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        super().nested(field, form, "value")
+        self._store(expr, "value")
+
+    def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        super().array(field, form, "value")
+        self._store(expr, "value")
+
+    def absent(self, field: FieldPlan, expr: str) -> None:
+        self.imports.default(field)
+        value = field.first_value()
+        self._store(expr, "default" if value == "DEFAULT" else value)
+
+    def end(self, form: TaggedFieldsForm) -> None:
+        self.flush()
+        none = self._stored("_unknown_tags", "None")
+        if not form.flexible:
+            self.code.append(none)
+        elif self.plan.tagged:
+            self.code.append(when("data[pos]", [self.tags("pos")], [none, "pos += 1"]))
+        else:
+            self.imports.wire("reading", "read_unknown_tags")
+            read = "value, pos = read_unknown_tags(data, pos)"
+            stored = self._stored("_unknown_tags", "value")
+            self.code.append(when("data[pos]", [read, stored], [none, "pos += 1"]))
+
+    def _store(self, expr: str, value: str) -> None:
+        self.code.append(self._stored(expr.removeprefix(f"{self.target}."), value))
+
+    def _stored(self, name: str, value: str) -> str:
+        """Returns the code that sets the slot of the field or attribute `name`."""
+        slot = next((f.slot for f in self.plan.fields if name in (f.attribute, f.slot)), name)
+        self.imports.wire("c_functions", "set_slot")
+        return f'set_slot({self.target}, "{slot}", {self.plan.slots.index(slot)}, {value})'
+
     def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
-        if field.spec.element_type not in _NATIVE_ARRAYS:
+        if field.spec.element_type != "int32":
             return super().elements(field, form, expr)
-        packed = "packed_" if field.packed and form.compact else ""
-        function = f"read_{packed}{field.spec.element_type}s"
-        self.imports.wire("number_reading", function)
-        read: Code = [f"{expr}, pos = {function}(data, pos, length)"]
+        self.imports.wire("c_functions", "int32s_at")
+        read: Code = [f"{expr} = int32s_at(data, pos, length)", "pos += 4 * length"]
         if form.nullable:
             return [when("length < 0", [f"{expr} = None"], read)]
         return read

@@ -87,7 +87,7 @@ class WriteCodeEmitter(StructCodeEmitter):
         If the layout is not flexible, the code raises WireFault for unknown tagged fields.
         """
         self.flush()
-        tags = f"{self.target}._unknown_tags"
+        tags = self.variable(f"{self.target}._unknown_tags")
         if not form.flexible:
             self.imports.wire("faults", "WireFault")
             self.code.append(when(tags, ["raise WireFault"]))
@@ -97,6 +97,10 @@ class WriteCodeEmitter(StructCodeEmitter):
             self.imports.wire("writing", "write_tags")
             write = f"write_tags(append, (), {tags})"
             self.code.append(when(tags, [write], ['append(b"\\0")']))
+
+    def variable(self, expr: str) -> str:
+        """Returns the source of the value of `expr`; may emit code that sets a variable to it."""
+        return expr
 
     def call(self, function: str, value: str) -> str:
         """Returns the source of a call of a `kproto.wire.writing` function, and imports it."""
@@ -249,6 +253,54 @@ class _InlineWriteEmitter(WriteCodeEmitter):
         self.or_null(form, "values", _NULL_INT32, write)
 
 
+class _NativeWriteEmitter(_InlineWriteEmitter):
+    """Emits code like that of the STRAIGHT style, which gets slots by index (NATIVE style).
+
+    In the emitted code, the variable `kind` is the class of the struct.
+    """
+
+    def variable(self, expr: str) -> str:
+        slot = expr.removeprefix(f"{self.target}.")
+        if slot not in self.plan.slots:  # a property
+            return expr
+        self.imports.wire("c_functions", "get_slot")
+        name = f"{slot.lstrip('_')}_value"
+        index = self.plan.slots.index(slot)
+        self.code.append(f'{name} = get_slot({self.target}, kind, "{slot}", {index})')
+        return name
+
+    def _take(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        super()._take(field, form, self.variable(expr))
+
+    def absent(self, field: FieldPlan, expr: str) -> None:
+        if not field.spec.ignorable:
+            super().absent(field, self.variable(expr))
+
+    def _numbers_array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        if field.spec.element_type != "int32" or not form.compact:
+            super()._numbers_array(field, form, expr)
+            return
+        self.flush()
+        self.imports.wire("c_functions", "compact_int32s")
+        self.code.append(f"encoded = compact_int32s({expr})")
+        code, self.code = self.code, []
+        super()._numbers_array(field, form, expr)
+        self.code = [*code, when("encoded is not None", ["append(encoded)"], self.code)]
+
+    def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        self.flush()
+        self.refuse_null(field, form, expr)
+        for name in ("utf8", "compact_string_length", "UVARINT") if form.compact else ("utf8",):
+            self.imports.wire("writing", name)
+        write: Code = [f"text = utf8({expr})", "size = len(text)"]
+        if form.compact:
+            length = "UVARINT[size + 1] if size < 127 else compact_string_length(size)"
+        else:
+            name, _ = self.imports.shape(["int16"])
+            length = f"{name}.pack(size)"
+        self.or_null(form, expr, _NULL_STRING, [*write, f"append({length})", "append(text)"])
+
+
 def _function_of_present(kind: str, form: FieldForm) -> str:
     """Returns the name of the function that writes a value that is not null."""
     return value_function("write", kind, form._replace(nullable=False))
@@ -258,4 +310,5 @@ def _function_of_present(kind: str, form: FieldForm) -> str:
 WRITERS: Final[dict[Style, type[WriteCodeEmitter]]] = {
     Style.BRANCHING: WriteCodeEmitter,
     Style.STRAIGHT: _InlineWriteEmitter,
+    Style.NATIVE: _NativeWriteEmitter,
 }

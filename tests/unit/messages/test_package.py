@@ -50,7 +50,7 @@ def test_a_message_loads_its_own_module_and_nothing_of_the_schema() -> None:
     loaded = before.split()
     found = {name for name in loaded if name.startswith("messages.")}
     if kproto.__compiled__:
-        found -= {"messages.readers", "messages.readers.heartbeat_request"}
+        found -= {"messages.compiled", "messages.compiled.heartbeat_request"}
     assert found == {"messages.base", "messages.heartbeat_request"}
     assert not [name for name in loaded if name.startswith("schema")]
 

@@ -1,8 +1,9 @@
-"""Tests that the readers for compiled code return what the messages' own `_read_fields` returns."""
+"""Tests that the functions for compiled code read and write as the messages' own methods do."""
 
 from __future__ import annotations
 
 import random
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,25 @@ import pytest
 from kproto_codegen.emit.kafka_messages import DATA_PATH
 
 from kproto import messages
-from kproto.messages.base import Message
+from kproto.messages.base import Message, decode_in_python, pieces_in_python
 from kproto.testing.instances import instances
 from kproto.wire import number_reading
+from kproto.wire.c_functions import has_slots
+from kproto.wire.errors import DecodeError, EncodeError
 from kproto.wire.faults import READ_FAULTS
 
 from .catalogue import class_of
 
-FOLDER = Path(messages.__file__).parent / "readers"
+FOLDER = Path(messages.__file__).parent / "compiled"
+
+
+def module_of(cls: type[Message]) -> Any:
+    name = cls.__module__.rpartition(".")[2]
+    return import_module(f"kproto.messages.compiled.{name}")
 
 
 def reader_of(cls: type[Message]) -> Any:
-    name = cls.__module__.rpartition(".")[2]
-    return import_module(f"kproto.messages.readers.{name}").read_fields
+    return module_of(cls).read_fields
 
 
 def outcome(read: Any, data: bytes, version: int) -> object:
@@ -64,6 +71,55 @@ def test_readers_read_equal_messages_and_refuse_equal_bytes(name: str) -> None:
                 assert outcome(read, changed, version) == expected
 
 
+@pytest.mark.parametrize("name", sorted(DATA_PATH))
+def test_writers_write_equal_bytes(name: str) -> None:
+    cls = class_of(name)
+    module = module_of(cls)
+    sub = type(cls.__name__, (cls,), {})
+    for version in cls.VALID_VERSIONS:
+        for message in instances(cls, version):
+            data = b"".join(pieces_in_python(message, version))
+            assert module.encode(message, version) == data
+            assert b"".join(module.encoded_pieces(message, version)) == data
+            for kind in (cls, sub):
+                decoded = module.decode(kind, data, version)
+                assert type(decoded) is kind
+                assert module.encode(decoded, version) == data
+
+
+@pytest.mark.parametrize("name", sorted(DATA_PATH))
+def test_faults_raise_the_errors_of_interpreted_code(name: str) -> None:
+    cls = class_of(name)
+    module = module_of(cls)
+    version = cls.VALID_VERSIONS[-1]
+    message = next(iter(instances(cls, version)))
+    data = message.encode(version)
+    for broken, wanted in ((data[:-1], version), (data + b"x", version), (data, 99), (data, "1")):
+        with pytest.raises((DecodeError, TypeError)) as expected:
+            decode_in_python(cls, broken, wanted)
+        with pytest.raises(expected.type) as raised:
+            module.decode(cls, broken, wanted)
+        assert str(raised.value) == str(expected.value)
+    for field in message._names():
+        value = getattr(message, field)
+        setattr(message, field, object())
+        try:
+            expected_pieces = pieces_in_python(message, version)
+        except EncodeError as error:
+            with pytest.raises(EncodeError, match=re.escape(str(error))):
+                module.encode(message, version)
+        else:  # the version lacks the field, and ignores it
+            assert module.encode(message, version) == b"".join(expected_pieces)
+        setattr(message, field, value)
+    with pytest.raises(EncodeError, match="version 99 is not one of"):
+        module.encode(message, 99)
+
+
+@pytest.mark.parametrize("name", sorted(DATA_PATH))
+def test_slots_have_the_places_that_the_modules_expect(name: str) -> None:
+    assert all(map(has_slots, module_of(class_of(name)).CLASSES))
+
+
 @pytest.mark.parametrize(
     ("name", "size", "values"),
     [
@@ -86,15 +142,7 @@ def test_each_number_is_read_and_a_missing_byte_is_refused(
             read(data[:-1], 0)
 
 
-def test_arrays_and_floats_are_read() -> None:
-    data = b"\xff" * 4 + b"\0\0\0\x07"
-    assert number_reading.read_int32s(data, 0, 2) == ([-1, 7], 8)
-    assert number_reading.read_packed_int32s(data, 0, 2) == (data, 8)
-    assert number_reading.read_packed_int32s(data, 0, 3) == (data, 12)
-    assert number_reading.read_packed_int32s(data * 63, 0, 126) == (data * 63, 504)
-    assert number_reading.read_packed_int32s(data * 64, 0, 127) == (([-1, 7] * 64)[:127], 508)
-    with pytest.raises(IndexError):
-        number_reading.read_int32s(data, 0, 3)
+def test_floats_are_read() -> None:
     assert number_reading.read_float64(b"\x3f\xf0" + b"\0" * 6, 0) == 1.0
     with pytest.raises(IndexError):
         number_reading.read_float64(b"\0" * 7, 0)
