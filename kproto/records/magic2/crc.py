@@ -1,8 +1,8 @@
 """Computes CRC-32C (Castagnoli), the checksum of record batches.
 
 `crc32c` is the fastest implementation that can be imported: the package `google_crc32c` (only its C
-implementation) or `crc32c` if installed, else `crc32c_pure`, which is pure Python and works by
-folding.
+implementation) or `crc32c` if installed, else kproto's own: `crc32c_compiled` in compiled code, and
+otherwise `crc32c_pure`, which is pure Python and works by folding.
 
 Folding works as follows. The message is read as one large little-endian integer. Its lowest bit is
 the coefficient of the highest power of the message polynomial, because CRC-32C is a reflected CRC.
@@ -21,8 +21,12 @@ from struct import Struct
 from typing import Final, Protocol
 
 from ...wire.buffers import octets
+from ...wire.compiled import __compiled__
 
-__all__ = ["CRC32C_IMPLEMENTATION", "crc32c", "crc32c_pure"]
+if __compiled__:
+    from ...wire.c_functions import crc32c_of
+
+__all__ = ["CRC32C_IMPLEMENTATION", "crc32c", "crc32c_compiled", "crc32c_pure"]
 
 POLYNOMIAL: Final = 0x11EDC6F41
 """The Castagnoli polynomial, highest power first (RFC 3720, section 12.1)."""
@@ -153,6 +157,11 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
     return checksum
 
 
+def crc32c_compiled(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
+    """Returns CRC-32C as `crc32c_pure` does; in compiled code a C function computes it."""
+    return crc32c_of(data if isinstance(data, bytes) else octets(data), crc)
+
+
 class ChecksumFunction(Protocol):
     """The signature of the CRC-32C functions."""
 
@@ -179,7 +188,7 @@ def _choose() -> tuple[str, ChecksumFunction]:
     try:
         package = import_module("crc32c")
     except ImportError:
-        return "kproto", crc32c_pure
+        return "kproto", crc32c_compiled if __compiled__ else crc32c_pure
     return "crc32c", package.crc32c
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kproto.records import crc32c, crc32c_pure
 from kproto.records.magic2 import crc as crc_module
 from kproto.records.magic2.crc import LADDER, POLYNOMIAL
+from kproto.wire.compiled import __compiled__
 
 
 def remainder_of_power(exponent: int) -> int:
@@ -147,3 +148,15 @@ def test_the_fastest_installed_implementation_is_chosen(monkeypatch: pytest.Monk
     assert chosen(monkeypatch, google_crc32c=slow_google, crc32c=package) == "crc32c"
     assert chosen(monkeypatch, crc32c=package) == "crc32c"
     assert chosen(monkeypatch) == "kproto"
+
+
+@pytest.mark.skipif(not __compiled__, reason="interpreted code has no C function")
+def test_compiled_code_computes_the_checksum() -> None:
+    data = random.Random(5).randbytes(100_000)
+    for size in (*range(70), 4095, 100_000):
+        for start in (0, 1):
+            piece = data[start : start + size]
+            assert crc_module.crc32c_compiled(piece) == google_crc32c.value(piece), size
+    whole = google_crc32c.value(data)
+    first = crc_module.crc32c_compiled(bytearray(data[:777]))
+    assert crc_module.crc32c_compiled(memoryview(data)[777:], first) == whole
