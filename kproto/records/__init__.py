@@ -5,6 +5,7 @@ records that Kafka itself writes (control records, internal topics) to messages.
 """
 
 from .codecs.compression import CODECS, MAX_DECOMPRESSED_BYTES, Codec, codec_for_id, codec_for_name
+from .header_block import Header
 from .legacy.message_set import LegacyBatch
 from .legacy.message_set_encoding import MessageSetBuilder, down_convert, encode_message_set
 from .log_format import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE
@@ -14,7 +15,7 @@ from .magic2.growing_batch import GrowingBatch
 from .magic2.record_batch import BatchReader, RecordBatch, restamp
 from .memory_records import checked_next_offset, read_batches, read_records
 from .new_record import ENCODE_FAILURES, MAX_BATCH_BYTES, MAX_TIMESTAMP_MS, NewRecord
-from .record import Header, Record
+from .record import Record
 
 __all__ = [
     "CODECS",

@@ -17,7 +17,7 @@ from .log_format import NO_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .record import Header
+    from .header_block import Header
 
 __all__ = [
     "ENCODE_FAILURES",

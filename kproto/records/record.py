@@ -1,47 +1,27 @@
-"""Defines `Record`, and decodes the headers of a record at the first access to them.
+"""Defines `Record`, which decodes its headers at the first access to them.
 
-The headers of a record are encoded in a header block: their count, then names and values.
+mypyc does not compile this module: attributes of interpreted classes with `__slots__` are read in
+less time than those of compiled classes, and compiled code sets the slots by their index.
 """
 
 from __future__ import annotations
 
-import re
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from ..wire.compiled import __compiled__
 from ..wire.errors import CorruptBatchError
-from ..wire.native import mypyc_attr
+from .header_block import NO_HEADERS, decode_headers
 from .log_format import CREATE_TIME, NO_TIMESTAMP
-from .varints import read_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from ..wire.native import i64
+    from .header_block import Header
 
-__all__ = ["BatchOrigin", "Header", "Record", "decode_as_java"]
-
-Header: TypeAlias = tuple[str, bytes | None]
+__all__ = ["BatchOrigin", "Record"]
 
 _SHOWN_BYTES: Final = 48
 
-#: An encoded surrogate. Java decodes its three bytes to one U+FFFD, Python decodes them to three.
-_ENCODED_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
-NO_HEADERS: Final = b"\x00"
-"""The header block of a record without headers: a count of zero."""
-
-
-def decode_as_java(text: bytes) -> str:
-    """Decodes UTF-8 as Java's `String` does: U+FFFD stands for bytes that are not UTF-8."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", text).decode("utf-8", "replace")
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
 class BatchOrigin:
     """Holds the fields that all records of a batch share: topic, partition and timestamp type.
 
@@ -59,7 +39,6 @@ class BatchOrigin:
         position: int | None = None,
         base_offset: int | None = None,
     ) -> None:
-        # Each argument has a default because mypyc's `__new__` calls `__init__` without arguments.
         self.topic = topic
         self.partition = partition
         self.timestamp_type = timestamp_type
@@ -75,7 +54,6 @@ class BatchOrigin:
 _NOWHERE: Final = BatchOrigin()
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Record:
     """A record of a partition.
 
@@ -115,7 +93,6 @@ class Record:
         topic: str = "",
         partition: int = -1,
     ) -> None:
-        # Each argument has a default because mypyc's `__new__` calls `__init__` without arguments.
         self.offset = offset
         self.timestamp = timestamp
         self.key = key
@@ -252,181 +229,3 @@ def _shown(value: bytes | None) -> str:
     if value is None or len(value) <= _SHOWN_BYTES:
         return repr(value)
     return f"{value[:_SHOWN_BYTES]!r}… ({len(value)} bytes)"
-
-
-# Header blocks of a topic mostly have the same names and values of the same lengths. Such a block
-# is decoded with a `Struct.unpack` and a comparison of the bytes between the values. The cache maps
-# the length of a block to the unpack function, the bytes before each value, and each name with the
-# index of its value in the unpacked tuple. A plain loop over the names takes half as long as
-# `list(zip(…))`.
-_Template: TypeAlias = (
-    "tuple[Callable[[bytes], tuple[bytes, ...]], tuple[bytes, ...], tuple[tuple[str, int], ...]]"
-)
-_templates: Final[dict[int, _Template]] = {}
-_MAX_TEMPLATES: Final = 512
-_MAX_TEMPLATE_HEADERS: Final = 64
-_MAX_TEMPLATE_BYTES: Final = 4096
-
-
-def decode_headers(block: bytes) -> list[Header]:
-    """Returns the headers in `block`, the bytes from the header count to the end of the record.
-
-    Raises ValueError for a negative count, a null name, and missing or extra bytes.
-    """
-    template = None if __compiled__ else _templates.get(len(block))
-    if template is not None:
-        unpack, expected, value_indexes = template
-        parts = unpack(block)
-        if parts[::2] == expected:
-            headers: list[Header] = []
-            for name, index in value_indexes:
-                headers.append((name, parts[index]))
-            return headers
-    try:
-        return read_headers(block, 0, len(block))
-    except IndexError:
-        raise ValueError("the block ends inside a header") from None
-
-
-def decode_headers_of(records: list[Record]) -> None:
-    """Decodes the headers of all `records`, in place.
-
-    Raises ValueError, which names the offset of the record, for a corrupt header block.
-    """
-    find = _templates.get
-    for record in records:
-        block = record._headers
-        if block is NO_HEADERS or block == NO_HEADERS:
-            record._headers = []
-            continue
-        if isinstance(block, list):
-            continue
-        template = None if __compiled__ else find(len(block))  # `decode_headers` inlined
-        if template is not None:
-            unpack, expected, value_indexes = template
-            parts = unpack(block)
-            if parts[::2] == expected:
-                headers: list[Header] = []
-                for name, index in value_indexes:
-                    headers.append((name, parts[index]))
-                record._headers = headers
-                continue
-        try:
-            record._headers = decode_headers(block)
-        except ValueError as error:
-            raise ValueError(f"headers of the record at offset {record.offset}: {error}") from None
-
-
-def read_headers(block: bytes, pos: i64, size: i64) -> list[Header]:
-    """Returns the headers in the header block `block[pos:size]`.
-
-    Raises ValueError as `decode_headers` does, and IndexError if the buffer ends inside a header.
-    """
-    end: i64
-    length: i64
-    start: i64 = pos
-    count: i64 = block[pos]
-    pos += 1
-    if count > 0x7F:
-        count, pos = read_varint(block, start)
-    if count & 1:
-        raise ValueError("negative header count")
-    count >>= 1
-    headers: list[Header] = []
-    # Compiled code reads a block in less time than a template takes.
-    regular = (
-        not __compiled__
-        and not start
-        and 0 < count <= _MAX_TEMPLATE_HEADERS
-        and size <= _MAX_TEMPLATE_BYTES
-    )
-    bounds: list[int] | None = [] if regular else None  # of the values
-    for _ in range(count):
-        length = block[pos]
-        pos += 1
-        if length > 0x7F:
-            length, pos = read_varint(block, pos - 1)
-        if length & 1:
-            raise ValueError(f"header {len(headers)}: null or negative name length")
-        end = pos + (length >> 1)
-        if end > size:
-            raise ValueError(f"header {len(headers)}: name longer than the block")
-        if __compiled__:
-            name = name_at(block, pos, end, len(headers))
-        else:
-            name = _decode_name(block[pos:end])
-        length = block[end]
-        pos = end + 1
-        if length > 0x7F:
-            length, pos = read_varint(block, end)
-        if length & 1:  # any negative length means null, as in Kafka's DefaultRecord
-            headers.append((name, None))
-            bounds = None
-            continue
-        end = pos + (length >> 1)
-        if end > size:
-            raise ValueError(f"header {name!r}: value longer than the block")
-        headers.append((name, block[pos:end]))
-        if bounds is not None:
-            bounds.append(pos)
-            bounds.append(end)
-        pos = end
-    if pos != size:
-        raise ValueError(f"{size - pos} bytes after the last header")
-    if bounds:
-        _learn_template(block, bounds, headers)
-    return headers
-
-
-def _decode_name(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("utf-8", "surrogateescape")
-
-
-# The encoded and the decoded name of the first header of the latest blocks, of the second header …
-_latest_names: Final[list[tuple[bytes, str]]] = []
-_MAX_LATEST_NAMES: Final = 64
-_MAX_NAME_BYTES: Final = 128
-
-
-def name_at(block: bytes, pos: i64, end: i64, number: i64) -> str:
-    """Returns the header name in `block[pos:end]`, for compiled code.
-
-    Most records have the same names: if the bytes are those of the latest name of the header with
-    this `number`, counted from 0, no bytes are copied or decoded.
-    """
-    if number < len(_latest_names):
-        raw, name = _latest_names[number]
-        if len(raw) == end - pos:
-            at: i64 = 0
-            while pos < end and block[pos] == raw[at]:
-                pos += 1
-                at += 1
-            if pos == end:
-                return name
-            pos -= at
-    raw = block[pos:end]
-    name = _decode_name(raw)
-    if len(raw) <= _MAX_NAME_BYTES:
-        if number < len(_latest_names):
-            _latest_names[number] = raw, name
-        elif number < _MAX_LATEST_NAMES:
-            _latest_names.append((raw, name))
-    return name
-
-
-def _learn_template(block: bytes, bounds: list[int], headers: list[Header]) -> None:
-    """Adds a block to the cache; `bounds` are the start and the end of each value."""
-    expected: list[bytes] = []
-    layout: list[str] = []
-    value_end = 0
-    for start, end in zip(bounds[::2], bounds[1::2], strict=True):
-        expected.append(block[value_end:start])
-        layout.append(f"{start - value_end}s{end - start}s")
-        value_end = end
-    if len(_templates) >= _MAX_TEMPLATES:
-        _templates.clear()
-    value_indexes = tuple([(name, 2 * index + 1) for index, (name, _) in enumerate(headers)])
-    _templates[len(block)] = (Struct("".join(layout)).unpack, tuple(expected), value_indexes)

@@ -6,7 +6,7 @@ import random
 from typing import Final, NamedTuple
 
 from kproto.records import CODECS, Codec
-from kproto.records.record import decode_as_java
+from kproto.records.header_block import decode_as_java
 from kproto.records.varints import encode_varint
 from tests.unit.records.batches import batch_bytes, record_bytes
 

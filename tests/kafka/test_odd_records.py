@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from kproto import Client, Record, UnreadableRecordError
-from kproto.records.record import decode_as_java
+from kproto.records.header_block import decode_as_java
 from kproto.records.varints import encode_varint
 from tests.kafka.odd_batches import OddBatch, odd_batches
 from tests.support.brokers import RunningKafka

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from kproto.records import Record, RecordBatch, crc32c, read_batches
-from kproto.records.record import decode_as_java
+from kproto.records.header_block import decode_as_java
 from kproto.wire.errors import KprotoError
 
 from .process import JavaProgramOperation, KafkaJavaProgram, records_question

@@ -19,9 +19,10 @@ from ...wire.errors import CorruptBatchError, MissingCodecError
 from .. import log_format
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from ..codecs.lz4_frame import with_right_checksum
+from ..header_block import NO_HEADERS
 from ..log_format import as_buffer, base_offset_at, bytes_left
 from ..magic2.record_batch import RecordBatch
-from ..record import NO_HEADERS, BatchOrigin, Record
+from ..record import BatchOrigin, Record
 from ..varints import int64
 from .message_header import (
     MESSAGE,

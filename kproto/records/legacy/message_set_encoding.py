@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from ...wire.buffers import BytesLike
     from ..codecs.compression import Codec
+    from ..header_block import Header
     from ..magic2.record_batch import RecordBatch
     from ..new_record import NewRecord
-    from ..record import Header
 
 __all__ = ["MessageSetBuilder", "down_convert", "encode_message_set"]
 

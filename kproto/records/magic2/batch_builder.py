@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from ...wire.buffers import BytesLike
     from ..codecs.compression import Codec
+    from ..header_block import Header
     from ..new_record import NewRecord
-    from ..record import Header
     from .record_batch import RecordBatch
 
 __all__ = ["BatchBuilder", "encode_batch", "encode_batches"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ...wire.compiled import __compiled__
 from .. import log_format
 from ..codecs.compression import codec_for_name
-from ..record import NO_HEADERS
+from ..header_block import NO_HEADERS
 from ..varints import VARINTS, encode_varint, read_varint
 from . import batch_header
 from .record_batch import RecordBatch
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...wire.buffers import BytesLike
-    from ..record import Header, Record
+    from ..header_block import Header
+    from ..record import Record
 
 __all__ = ["GrowingBatch"]
 

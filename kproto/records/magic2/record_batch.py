@@ -13,8 +13,8 @@ from ...wire.errors import ConfigurationError, CorruptBatchError, EncodeError, M
 from .. import log_format
 from ..codecs.bounded import trusted_bytes
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
+from ..header_block import decode_headers_of
 from ..log_format import as_buffer, base_offset_at, bytes_left
-from ..record import decode_headers_of
 from . import batch_header
 from .crc import crc32c
 from .record_decoding import RecordReader, check_records

@@ -11,8 +11,9 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
 from ...wire.compiled import __compiled__
+from ..header_block import NO_HEADERS, latest_names
 from ..log_format import CREATE_TIME, LOG_APPEND_TIME
-from ..record import NO_HEADERS, BatchOrigin, Record, read_headers
+from ..record import BatchOrigin, Record
 from ..varints import VARINTS, int64, read_varint, read_varlong, zigzag
 from . import record_layouts
 from .batch_header import MIN_RECORD_BYTES
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from ...wire.native import i64
-    from ..record import Header
     from .record_layouts import Layout
 
 __all__ = [
@@ -39,6 +39,21 @@ __all__ = [
 _FIRST_DELTA: Final = b"\x00"
 #: How many `Record` objects are created at once: as many as fit into the processor's cache.
 _MADE_AT_ONCE: Final = 1024
+
+
+def _may_read_by_fields() -> bool:
+    if not __compiled__:
+        return False
+    from ...wire.c_functions import has_slots, list_descriptor  # only compiled code needs them
+
+    if not has_slots(Record):
+        return False
+    Record.headers = list_descriptor(Record, "headers", 0, latest_names)  # type: ignore[assignment, method-assign]
+    return True
+
+
+#: True if `field_decoding` reads the records: in compiled code that can set slots by index.
+_READS_BY_FIELDS: Final = _may_read_by_fields()
 
 
 class RecordReader:
@@ -126,6 +141,8 @@ class RecordReader:
 
         Raises ValueError if a record is corrupt; the text names the record and the field.
         """
+        if _READS_BY_FIELDS:
+            return self._read_by_fields(most, eager_headers)
         data = self._data
         base_offset = self._base_offset
         base_timestamp = self._base_timestamp
@@ -147,7 +164,6 @@ class RecordReader:
         layout = NO_LAYOUT
         size, unpack, key_length, value_length, empty, nulls = layout[:6]
         remaining_runs = self._remaining_runs
-        decodes_headers = eager_headers and __compiled__
         records: list[Record] = []
         count = min(self.remaining, most)
         pos: i64 = self._pos
@@ -312,13 +328,9 @@ class RecordReader:
                     if end - pos > 1:
                         if not data[pos]:
                             break
-                        record._headers = (
-                            _headers_at(data, pos, end) if decodes_headers else data[pos:end]
-                        )
+                        record._headers = data[pos:end]
                     elif end - pos != 1 or data[pos]:
                         break
-                    elif decodes_headers:
-                        record._headers = []
                     else:
                         record._headers = NO_HEADERS
                     record._origin = origin
@@ -337,6 +349,50 @@ class RecordReader:
                 break
         except (IndexError, ValueError, struct_error):
             explain(data, self._start, self._limit, self._count, last_offset_delta)
+        records = self._checked(records, count, pos, index, wraps)
+        if self.remaining:
+            self._tries = tries
+            self._remaining_runs = remaining_runs
+            self._seen = seen
+            self._timestamp = timestamp
+        self.any_offset = (backwards or wraps) != 0
+        return records
+
+    def _read_by_fields(self, most: int, eager_headers: bool) -> list[Record]:
+        """Reads as `read` does, by `field_decoding`."""
+        from .field_decoding import read_by_fields
+
+        base_offset, base_timestamp = self._base_offset, self._base_timestamp
+        last_offset_delta = self._last_offset_delta
+        count = min(self.remaining, most)
+        try:
+            records, pos, index, overflows, backwards = read_by_fields(
+                self._data,
+                self._pos,
+                count,
+                self._index,
+                base_offset,
+                base_timestamp,
+                any_delta=last_offset_delta is None,
+                origin=self._origin,
+                eager_headers=eager_headers,
+            )
+        except (IndexError, ValueError):
+            explain(self._data, self._start, self._limit, self._count, last_offset_delta)
+        wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61 | overflows
+        self.any_offset = backwards or wraps != 0
+        return self._checked(records, count, pos, index, wraps)
+
+    def _checked(
+        self, records: list[Record], count: int, pos: int, index: int, wraps: int
+    ) -> list[Record]:
+        """Returns the records that a read of `count` records has read up to `pos`.
+
+        `index` is the offset delta after them. If `wraps` is not 0, offsets and timestamps beyond
+        64 bits overflow. Sets the timestamps of a batch with log append time. Raises ValueError if
+        a record is corrupt.
+        """
+        last_offset_delta = self._last_offset_delta
         self.remaining -= len(records)
         if (
             len(records) != count
@@ -344,14 +400,10 @@ class RecordReader:
             or (not self.remaining and pos != self._limit)
             or (last_offset_delta is not None and index + self.remaining > last_offset_delta + 1)
         ):
-            explain(data, self._start, self._limit, self._count, last_offset_delta)
+            explain(self._data, self._start, self._limit, self._count, last_offset_delta)
         self._pos = pos
         if self.remaining:
             self._index = index
-            self._tries = tries
-            self._remaining_runs = remaining_runs
-            self._seen = seen
-            self._timestamp = timestamp
         if wraps:
             for record in records:
                 record.timestamp = int64(record.timestamp)
@@ -359,16 +411,7 @@ class RecordReader:
         if self._log_append_time is not None:
             for record in records:
                 record.timestamp = self._log_append_time
-        self.any_offset = (backwards or wraps) != 0
         return records
-
-
-def _headers_at(data: bytes, pos: i64, end: i64) -> bytes | list[Header]:
-    """Returns the headers in `data[pos:end]`, or their bytes if they are corrupt."""
-    try:
-        return read_headers(data, pos, end)
-    except (IndexError, ValueError):
-        return data[pos:end]
 
 
 def check_count(start: int, limit: int, count: int, last_offset_delta: int | None) -> None:

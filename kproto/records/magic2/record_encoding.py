@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from ...wire.buffers import octets_of_record
 from ...wire.compiled import __compiled__
 from .. import log_format
+from ..header_block import NO_HEADERS
 from ..new_record import MAX_INT64
-from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...wire.native import i64
-    from ..record import Header
+    from ..header_block import Header
 
 __all__ = [
     "NO_TIMESTAMP_YET",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ...wire.errors import CorruptBatchError, MissingCodecError, UnreadableRecordError
 from .. import log_format
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
-from ..record import decode_headers_of
+from ..header_block import decode_headers_of
 from ..varints import read_varint, read_varlong, zigzag
 from . import batch_header
 from .record_decoding import RecordReader, check_offset_delta

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from kproto.records.record import decode_as_java
+from kproto.records.header_block import decode_as_java
 
 from .arrow_numpy import boolean_array, number_array, repeated_text
 

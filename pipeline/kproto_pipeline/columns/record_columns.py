@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from kproto.records import NO_TIMESTAMP_TYPE
-from kproto.records.record import decode_as_java
+from kproto.records.header_block import decode_as_java
 from kproto.wire.errors import UnreadableRecordError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.records import Header, NewRecord, Record, RecordBatch, encode_batch, read_records
-from kproto.records.record import _MAX_TEMPLATES, _templates, decode_headers
+from kproto.records.header_block import _MAX_TEMPLATES, _templates, decode_headers
 from kproto.records.varints import encode_varint
 from kproto.wire.errors import CorruptBatchError
 

@@ -15,7 +15,7 @@ from kproto_pipeline.columns.chunks import column_chunks
 
 from kproto.records import RecordBatch
 from kproto.records import read_records as read_one_by_one
-from kproto.records.record import decode_as_java
+from kproto.records.header_block import decode_as_java
 from kproto.wire.errors import CorruptBatchError
 from tests.unit.pipeline.columns.decoded_rows import rows_of, rows_of_chunk
 from tests.unit.pipeline.columns.fetch_strategies import (

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.records.header_block import decode_headers, read_headers
 from kproto.records.magic2.batch_builder import BatchBuilder, encode_batch
+from kproto.records.magic2.batch_header import HEADER_BYTES
+from kproto.records.magic2.field_decoding import read_by_fields
 from kproto.records.magic2.record_batch import RecordBatch
 from kproto.records.magic2.record_encoding import (
     append_exact,
@@ -14,7 +19,8 @@ from kproto.records.magic2.record_encoding import (
     encode_head,
     encode_record,
 )
-from kproto.records.record import decode_headers, name_at, read_headers
+from kproto.records.new_record import NewRecord
+from kproto.records.record import BatchOrigin
 from kproto.records.varints import encode_varint
 from kproto.wire.errors import CorruptBatchError
 
@@ -73,12 +79,45 @@ def test_headers_inside_a_buffer_are_read(headers: list[tuple[str, bytes | None]
 
 
 def test_a_header_name_is_decoded_again_when_its_bytes_change() -> None:
-    block = b"-traceTRACEtrac-"
-    for at, size in ((1, 5), (6, 5), (1, 5), (1, 4), (11, 4), (1, 0), (1, 5)):
-        expected = block[at : at + size].decode()
-        for number in (0, 1, 0, 10_000):
-            assert name_at(block, at, at + size, number) == expected
-    assert name_at(b"\xff", 0, 1, 0) == "\udcff"
+    for name in ("trace", "TRACE", "trace", "trac", "", "é", "é", "\udcff", "n" * 200, "trace"):
+        headers: list[tuple[str, bytes | None]] = [(name, b"1"), ("é", None), (name, b"2" * 200)]
+        body = encode_record(b"", b"", None, None, headers)
+        assert read_headers(body, 2, len(body)) == headers
+
+
+def test_records_are_read_by_fields_as_by_layouts() -> None:
+    written: list[NewRecord] = [
+        (
+            b"k" * (index % 5) or None,
+            b"v" * index * 10,
+            [("h", b"x" * index)] * (index % 3),
+            T + index,
+        )
+        for index in range(40)
+    ]
+    raw = encode_batch(written)
+    data, origin = raw[HEADER_BYTES:], BatchOrigin("a", 3)
+
+    def read(data: bytes, *, any_delta: bool = False, eager_headers: bool = False) -> Any:
+        return read_by_fields(
+            data, 0, 40, 0, 7, T, any_delta=any_delta, origin=origin, eager_headers=eager_headers
+        )
+
+    for eager in (False, True):
+        records, end, index, overflows, backwards = read(data, eager_headers=eager)
+        assert (end, index, overflows, backwards) == (len(data), 40, False, False)
+        assert [(r.key, r.value, r.headers, r.timestamp) for r in records] == [
+            (key, value, list(headers), timestamp) for key, value, headers, timestamp in written
+        ]
+        assert [record.offset for record in records] == list(range(7, 47))
+        assert (records[3].topic, records[3].partition) == ("a", 3)
+    first = encode_record(b"\0\0", b"\0", b"k", b"v", ())
+    again = bytes([len(first) * 2]) + first
+    assert len(read(again * 40)[0]) == 1  # the offset delta does not rise
+    records, end, index, overflows, backwards = read(again * 40, any_delta=True)
+    assert (len(records), index, backwards) == (40, 1, True)
+    with pytest.raises(IndexError):
+        read(again, any_delta=True)
 
 
 def test_eager_headers_of_a_corrupt_record_stay_encoded_until_the_error() -> None:
