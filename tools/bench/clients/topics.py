@@ -8,7 +8,6 @@ import kproto
 
 from .task import BATCH_BYTES, CHUNK, VALUE, chunks, header_sets, keys
 
-
 #: How long the bench waits for metadata of a new topic: a broker needs more than a minute to create
 #: 9,000 partitions.
 TOPIC_WAIT_MS: Final = 300_000
