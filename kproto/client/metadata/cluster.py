@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from ...messages.metadata_response import (
     MetadataResponse,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from ...protocol.error_codes import code_of, error_of_code
@@ -49,6 +49,8 @@ TopicPartition: TypeAlias = tuple[str, int]
 #: The most partitions that a message names.
 _SHOWN: Final = 10
 
+_PARTITION_INDEX: Final = attrgetter("partition_index")
+
 
 class Broker(NamedTuple):
     """A broker with its address, from a response."""
@@ -68,8 +70,7 @@ class LeaderHint(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionInfo:
+class PartitionInfo(NamedTuple):
     """A partition: its leader (-1 if there is none), leader epoch, replicas and in-sync replicas.
 
     The leader and the replicas are node ids.
@@ -154,10 +155,7 @@ class Cluster:
                 topic_id=topic.topic_id,
                 internal=topic.is_internal,
                 error_code=topic.error_code,
-                partitions={
-                    part.partition_index: self._newer(topic, part)
-                    for part in sorted(topic.partitions, key=lambda part: part.partition_index)
-                },
+                partitions=self._newest(topic),
             )
             for topic in response.topics
         ]
@@ -170,26 +168,34 @@ class Cluster:
                 self.topics[topic.name] = topic
         return topics
 
-    def _newer(
-        self, topic: MetadataResponseTopic, part: MetadataResponsePartition
-    ) -> PartitionInfo:
-        """Returns the known metadata if it has a newer leader epoch, else the metadata of `part`.
+    def _newest(self, topic: MetadataResponseTopic) -> dict[int, PartitionInfo]:
+        """Returns the partitions of `topic` by number, in ascending order.
 
-        The broker that answered may lag behind other brokers (KIP-320).
+        If the known metadata of a partition has a newer leader epoch, returns the known metadata:
+        the broker that answered may lag behind other brokers (KIP-320). Partitions with equal
+        replicas share one tuple, because a topic may have thousands of partitions.
         """
-        known = self.topics.get(topic.name or "")
-        if known is not None and known.topic_id == topic.topic_id:
-            before = known.partitions.get(part.partition_index)
-            if before is not None and 0 <= part.leader_epoch < before.leader_epoch:
-                return before
-        return PartitionInfo(
-            part.partition_index,
-            part.leader_id,
-            part.leader_epoch,
-            tuple(part.replica_nodes),
-            tuple(part.isr_nodes),
-            part.error_code,
-        )
+        info = self.topics.get(topic.name or "")
+        is_same = info is not None and info.topic_id == topic.topic_id
+        known = info.partitions if info is not None and is_same else {}
+        shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+        found: dict[int, PartitionInfo] = {}
+        for part in sorted(topic.partitions, key=_PARTITION_INDEX):
+            partition, epoch = part.partition_index, part.leader_epoch
+            before = known.get(partition)
+            if before is not None and 0 <= epoch < before.leader_epoch:
+                found[partition] = before
+                continue
+            replicas, in_sync = tuple(part.replica_nodes), tuple(part.isr_nodes)
+            found[partition] = PartitionInfo(
+                partition,
+                part.leader_id,
+                epoch,
+                shared.setdefault(replicas, replicas),
+                shared.setdefault(in_sync, in_sync),
+                part.error_code,
+            )
+        return found
 
     def update_brokers(self, brokers: Iterable[Broker]) -> None:
         """Applies the addresses of some brokers; all other brokers stay."""
@@ -212,7 +218,7 @@ class Cluster:
         if hint.epoch <= known.leader_epoch:
             return False
         self.version += 1
-        newer = replace(known, leader=hint.leader, leader_epoch=hint.epoch, error_code=0)
+        newer = known._replace(leader=hint.leader, leader_epoch=hint.epoch, error_code=0)
         partitions = {**info.partitions, hint.partition: newer}
         self.topics[hint.topic] = replace(info, partitions=partitions)
         return True

@@ -94,3 +94,15 @@ def test_unreliable_leader_epochs_of_old_versions_are_ignored() -> None:
     assert cluster.leader_epoch("t", 0) == 4
     cluster.update(metadata(leader=2, epoch=3), version=8)
     assert cluster.leader("t", 0) == 2, "a leader without an epoch is not older"
+
+
+def test_partitions_with_equal_replicas_share_one_tuple() -> None:
+    parts = [
+        MetadataResponsePartition(partition_index=at, replica_nodes=[1, 2], isr_nodes=nodes)
+        for at, nodes in enumerate([[1, 2], [2], [1, 2]])
+    ]
+    known = Cluster()
+    known.update(MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=parts)]))
+    first, second, third = known.topics["t"].partitions.values()
+    assert [each.in_sync for each in (first, second, third)] == [(1, 2), (2,), (1, 2)]
+    assert first.replicas is first.in_sync is second.replicas is third.in_sync
