@@ -253,7 +253,7 @@ class RecordAccumulator:
         queue = self.queues.get((topic, partition))
         if queue is None:
             queue = PartitionQueue(topic, partition, self.settings)
-            self.queues[topic, partition] = queue
+            self.queues[queue.tp] = queue
         now = self._monotonic()
         ready_at = now + self._linger_s if content.size_in_bytes < self.batch_bytes else _LONG_AGO
         batch = ProducerBatch(topic, partition, self._new_future(), content, now, ready_at)
@@ -261,15 +261,15 @@ class RecordAccumulator:
         self.buffered += content.size_in_bytes
         self._deadlines.append((self.deadline_of(batch), batch.future))
         queue.pending.append(batch)
-        self.active_queues[topic, partition] = queue
-        self._candidates[topic, partition] = queue
+        self.active_queues[queue.tp] = queue
+        self._candidates[queue.tp] = queue
         return batch
 
     def set_ready(self, batch: ProducerBatch) -> None:
         """Makes a pending batch ready to be sent, full or not."""
         batch.ready_at = _LONG_AGO
-        tp = batch.topic, batch.partition
-        self._candidates[tp] = self.queues[tp]
+        queue = self.queues[batch.topic, batch.partition]
+        self._candidates[queue.tp] = queue
 
     def _move_sticky_partition(self, topic: str) -> None:
         self.sticky_moves[topic] = self.sticky_moves.get(topic, 0) + 1
@@ -301,14 +301,14 @@ class RecordAccumulator:
         for queue in [*self._candidates.values()]:
             at = queue.next_at(max_in_flight)
             if at > now:
-                del self._candidates[queue.topic, queue.partition]
+                del self._candidates[queue.tp]
                 self._set_timer(queue, at)
                 continue
             if self.producer_state.identity is None and queue.needs_producer_id:
                 needs_producer_id = True
                 continue
             if self._needs_partition(queue, now):
-                plan.new_partitions.append((queue.topic, queue.partition))
+                plan.new_partitions.append(queue.tp)
                 continue
             node = leader_since(queue.topic, queue.partition, queue.leader_stale_since)
             if node is None:
@@ -335,7 +335,7 @@ class RecordAccumulator:
             _, _, queue = heapq.heappop(self._timers)
             queue.planned_at = _NEVER
             if not queue.is_empty:
-                self._candidates[queue.topic, queue.partition] = queue
+                self._candidates[queue.tp] = queue
 
     def _next_deadline(self) -> float:
         """Returns the time at which the oldest incomplete batch expires; infinity without one."""
@@ -366,9 +366,7 @@ class RecordAccumulator:
 
     def _needs_partition(self, queue: PartitionQueue, now: float) -> bool:
         """Returns True if the partition must be added to the transaction before the next batch."""
-        return self.transaction is not None and self.transaction.needs_partition(
-            (queue.topic, queue.partition), now
-        )
+        return self.transaction is not None and self.transaction.needs_partition(queue.tp, now)
 
     def deadline_of(self, batch: ProducerBatch) -> float:
         """Returns the time at which a batch expires, in seconds of the clock."""
@@ -507,7 +505,7 @@ class RecordAccumulator:
         """
         if remedy_of(error) is Remedy.FAIL:
             while queue.pending:
-                self._fail_batch(queue, queue.pending.popleft(), error)
+                self._fail_batch(queue, queue.pending.pop(0), error)
         else:
             self._record_failure(queue, error, now)
         self._update_active_queues(queue)
@@ -583,6 +581,8 @@ class RecordAccumulator:
                 self.complete(whole, next((each for each in outcomes if each is not None), None))
             return
         self.incomplete.discard(batch.future)
+        if not self.incomplete:
+            self._deadlines.clear()
         self.buffered -= batch.content.size_in_bytes
         self._observer.settled(batch, error)
         if error is not None:
@@ -638,9 +638,8 @@ class RecordAccumulator:
 
     def _update_active_queues(self, queue: PartitionQueue) -> None:
         queue.requeue_retries()
-        tp = queue.topic, queue.partition
         if queue.is_empty:
-            self.active_queues.pop(tp, None)
-            self._candidates.pop(tp, None)
+            self.active_queues.pop(queue.tp, None)
+            self._candidates.pop(queue.tp, None)
         else:
-            self._candidates[tp] = queue
+            self._candidates[queue.tp] = queue

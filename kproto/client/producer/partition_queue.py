@@ -5,7 +5,6 @@ The queue is part of the accumulator, whose rules keep the order of the batches.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from ..core.retry import Attempts
@@ -42,12 +41,15 @@ class PartitionQueue:
         "sequence",
         "to_retry",
         "topic",
+        "tp",
     )
 
     def __init__(self, topic: str, partition: int, settings: ClientSettings) -> None:
         self.topic = topic
         self.partition = partition
-        self.pending: deque[ProducerBatch] = deque()
+        self.tp = topic, partition
+        #: A list, because an empty deque takes 700 bytes, and there may be thousands of queues.
+        self.pending: list[ProducerBatch] = []
         self.in_flight: list[ProducerBatch] = []
         self.to_retry: list[ProducerBatch] = []
         self.node = -1
@@ -103,7 +105,7 @@ class PartitionQueue:
 
         If the batch has no sequence number yet, assigns the next sequence number of the partition.
         """
-        batch = self.pending.popleft()
+        batch = self.pending.pop(0)
         if not batch.has_sequence:
             batch.has_sequence = True
             batch.identity, batch.sequence = state.assign(self.sequence, batch.count)
@@ -129,7 +131,7 @@ class PartitionQueue:
         if not self.to_retry or self.in_flight:
             return
         self.to_retry.sort(key=lambda batch: batch.send_index)
-        self.pending.extendleft(reversed(self.to_retry))
+        self.pending[:0] = self.to_retry
         self.to_retry.clear()
         refused = False
         for batch in self.pending:

@@ -311,7 +311,7 @@ class Sender:
         batches: dict[TopicPartition, ProducerBatch] = {}
         try:
             for queue in queues:
-                batches[queue.topic, queue.partition] = self._accumulator.take(queue, node)
+                batches[queue.tp] = self._accumulator.take(queue, node)
             connection = self._view.open_connection(node)
             magic = self._view.message_magic if connection is None else connection.message_magic
             self._encode_batches(batches, magic)
