@@ -43,6 +43,7 @@ LAST_ATTEMPT_S: Final = 0.1
 TIMER_RESOLUTION_S: Final = 0.001
 
 _NEVER: Final = float("inf")
+_LONG_AGO: Final = float("-inf")
 
 
 class Remedy(Enum):
@@ -131,23 +132,22 @@ class Attempts:
     default.
     """
 
-    __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
+    __slots__ = ("_limit_ms", "_settings", "count", "deadline", "error", "not_before")
 
     def __init__(
         self, settings: ClientSettings, limit_ms: int | None = None, started_at: float | None = None
     ) -> None:
-        limit_ms = settings.api_timeout_ms if limit_ms is None else limit_ms
         self._settings = settings
-        self._limit_s = limit_ms / 1000
-        self.deadline = _NEVER if started_at is None else started_at + self._limit_s
+        self._limit_ms = settings.api_timeout_ms if limit_ms is None else limit_ms
+        self.deadline = _NEVER if started_at is None else started_at + self._limit_ms / 1000
         self.count = 0
         self.error: KprotoError | None = None
-        self.not_before = float("-inf")
+        self.not_before = _LONG_AGO
 
     def begin(self, now: float) -> None:
         """Starts the time limit at `now`, unless it runs already."""
         if self.deadline == _NEVER:
-            self.deadline = now + self._limit_s
+            self.deadline = now + self._limit_ms / 1000
 
     def limit_to(self, deadline: float) -> None:
         """Sets the deadline to `deadline`, because another limit applies to the present error.
@@ -209,4 +209,4 @@ class Attempts:
         self.deadline = _NEVER
         self.count = 0
         self.error = None
-        self.not_before = float("-inf")
+        self.not_before = _LONG_AGO

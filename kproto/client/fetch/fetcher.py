@@ -310,7 +310,7 @@ class Fetcher:
         data: PartitionData,
         now: float,
     ) -> None:
-        tp = (state.topic, state.partition)
+        tp = state.tp
         what = f"fetching {state.topic}[{state.partition}] from offset {state.position}"
         if state.is_committed_offset(state.position):
             what += ", which the group has committed"

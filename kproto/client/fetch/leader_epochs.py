@@ -22,7 +22,8 @@ _MAX_EPOCHS: Final = 1_000
 class EpochHistory:
     """The offsets at which leader epochs begin, from the offset `start_offset` on.
 
-    `epoch` is the epoch of the record before `start_offset`.
+    `epoch` is the epoch of the record before `start_offset`. The history has tuples, because a
+    consumer may have thousands of partitions, most of them without a change or with one change.
     """
 
     __slots__ = ("_epochs", "_first", "_from", "_start_offsets")
@@ -30,8 +31,8 @@ class EpochHistory:
     def __init__(self, start_offset: int, epoch: int) -> None:
         self._from = start_offset
         self._first = epoch
-        self._start_offsets: list[int] = []
-        self._epochs: list[int] = []
+        self._start_offsets: tuple[int, ...] = ()
+        self._epochs: tuple[int, ...] = ()
 
     @property
     def last(self) -> int:
@@ -42,12 +43,13 @@ class EpochHistory:
         """Adds leader epochs, in ascending order: pairs of start offset and epoch."""
         for start_offset, epoch in changes:
             if epoch != self.last:
-                self._start_offsets.append(start_offset)
-                self._epochs.append(epoch)
+                self._start_offsets += (start_offset,)
+                self._epochs += (epoch,)
         if len(self._start_offsets) > _MAX_EPOCHS:
             self._from = self._start_offsets[-_MAX_EPOCHS]
             self._first = UNKNOWN_EPOCH
-            del self._start_offsets[:-_MAX_EPOCHS], self._epochs[:-_MAX_EPOCHS]
+            self._start_offsets = self._start_offsets[-_MAX_EPOCHS:]
+            self._epochs = self._epochs[-_MAX_EPOCHS:]
 
     def rewind(self, offset: int) -> int:
         """Removes the epoch changes from `offset` on.
@@ -55,7 +57,7 @@ class EpochHistory:
         Returns the leader epoch of the record before `offset`.
         """
         at = bisect_left(self._start_offsets, offset)
-        del self._start_offsets[at:], self._epochs[at:]
+        self._start_offsets, self._epochs = self._start_offsets[:at], self._epochs[:at]
         return self.epoch_before(offset)
 
     def epoch_before(self, offset: int) -> int:

@@ -56,7 +56,7 @@ class OffsetFetcher:
         view = self._view
         start = self._subscriptions.options.start
         after_end = strategy_after_end(start, view.clock.now_ms())
-        left = {(state.topic, state.partition): state for state in states}
+        left = {state.tp: state for state in states}
         wanted: dict[TopicPartition, OffsetSpec]
         wanted = {tp: state.reset_strategy for tp, state in left.items()}
         started_at = view.clock.monotonic()
@@ -91,7 +91,7 @@ class OffsetFetcher:
 
         Raises a retriable error if a new leader does not know its high watermark yet.
         """
-        tp = (state.topic, state.partition)
+        tp = state.tp
         offsets = await list_offsets(
             self._view, {tp: "latest"}, read_committed=self._options.read_committed
         )
@@ -110,7 +110,7 @@ class OffsetFetcher:
         Positions count as valid if the leader supports no version of that request for clients.
         """
         view = self._view
-        left = {(state.topic, state.partition): state for state in states}
+        left = {state.tp: state for state in states}
         requested = {
             tp: RequestedEpoch(state.last_epoch, view.cluster.leader_epoch(*tp))
             for tp, state in left.items()
@@ -203,7 +203,7 @@ class OffsetFetcher:
         If the refresh fails, all partitions of `states` back off.
         """
         view = self._view
-        requested = {(state.topic, state.partition): state for state in states}
+        requested = {state.tp: state for state in states}
         started_at = view.clock.monotonic()
         ends_at = self.begin_attempt(states, started_at)
         try:
@@ -218,7 +218,7 @@ class OffsetFetcher:
             if view.leader_since(state.topic, state.partition, state.metadata_since) is None:
                 error = no_leader_error(found, state.topic, state.partition)
                 state.on_failure(error, now)
-                tp = (state.topic, state.partition)
+                tp = state.tp
                 self._view.observer.retried("fetch", error, state.attempts, *tp)
             else:
                 state.make_due(now)

@@ -152,6 +152,7 @@ class TopicPartitionState:
         "reset_strategy",
         "topic",
         "topic_id",
+        "tp",
         "user_committed",
         "was_fetched",
     )
@@ -165,6 +166,8 @@ class TopicPartitionState:
         end: int | None = None,
         assignment_epoch: int = 0,
     ) -> None:
+        #: The topic and the number of the partition; all dicts of partitions share this key.
+        self.tp = tp
         self.topic, self.partition = tp
         #: The partitions that the next fetch plan looks at.
         self.changed: dict[TopicPartition, None] = {}
@@ -195,11 +198,6 @@ class TopicPartitionState:
         self.group_committed = 0
         self.user_committed = 0
         self.committed_baseline = NO_POSITION
-
-    @property
-    def tp(self) -> TopicPartition:
-        """The topic and the number of the partition."""
-        return self.topic, self.partition
 
     @property
     def has_position(self) -> bool:
