@@ -11,7 +11,6 @@ UnreadableRecordError once. If a codec is missing, the batch stays, and `take_re
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from typing import Final, NamedTuple
@@ -146,7 +145,9 @@ class CompletedFetch:
         self.size_in_bytes = size_in_bytes
         self.high_watermark = high_watermark
         self._end = state.end
-        self._batches = deque(batches)
+        # In reverse order, so that `pop` removes the next batch. A deque would take 700 bytes more,
+        # and there may be a fetch for each of thousands of partitions.
+        self._batches = [*batches][::-1]
         self._max_decompressed_bytes = max_decompressed_bytes
         self._unreadable: UnreadBatch | None = None  # until `on_unreadable`
         # Reads a first batch that was returned in part, or that has unreadable records.
@@ -158,12 +159,12 @@ class CompletedFetch:
     @property
     def from_offset(self) -> int:
         """The offset from which a new fetch would return the remaining batches again."""
-        return self._batches[0].from_offset
+        return self._batches[-1].from_offset
 
     @property
     def position(self) -> int:
         """The offset of the first record to return, or of a gap before it."""
-        from_offset, batch = self._batches[0]
+        from_offset, batch = self._batches[-1]
         if batch.record_count < 0:  # a wrapper, which has the offset of its last message
             return from_offset
         return max(from_offset, batch.base_offset)
@@ -195,9 +196,9 @@ class CompletedFetch:
         taken: list[UnreadBatch] = []
         most = _LIST_RECORDS
         if max_bytes is not None and self._batches:
-            most = _records_within(max_bytes, self._batches[0].batch)
+            most = _records_within(max_bytes, self._batches[-1].batch)
         while self._fits(len(records), most):
-            unread = self._batches[0]
+            unread = self._batches[-1]
             try:
                 found = self._next_records(unread, most)
             except UnreadableRecordError:
@@ -227,7 +228,7 @@ class CompletedFetch:
         if not isinstance(self._reader, UnreadableRecordsReader):
             self._reader = None
         while self._fits(len(values), _LIST_RECORDS):
-            unread = self._batches[0]
+            unread = self._batches[-1]
             if self._reader is not None:
                 values = [record.value for record in self._next_records(unread, _LIST_RECORDS)]
                 next_offset = self._offset_after(unread.batch)
@@ -246,7 +247,7 @@ class CompletedFetch:
             else:
                 values = found
             next_offset = self._next_offset(unread.batch)
-            self._batches.popleft()
+            self._batches.pop()
         if not values:
             return None
         return FetchedValues(
@@ -258,7 +259,7 @@ class CompletedFetch:
         if not self._batches:
             return None
         self._reader = None
-        batch = self._batches.popleft().batch
+        batch = self._batches.pop().batch
         return FetchedBatch(self.state.topic, self.state.partition, batch, self.high_watermark)
 
     def put_back(self, batches: Iterable[UnreadBatch], from_offset: int) -> None:
@@ -270,10 +271,10 @@ class CompletedFetch:
         for unread in reversed(
             [unread for unread in batches if unread.batch.next_offset > from_offset]
         ):
-            if self._batches and self._batches[0].batch is unread.batch:
-                self._batches.popleft()  # a part of the batch was returned
+            if self._batches and self._batches[-1].batch is unread.batch:
+                self._batches.pop()  # a part of the batch was returned
             begins = max(unread.from_offset, from_offset)
-            self._batches.appendleft(unread._replace(from_offset=begins))
+            self._batches.append(unread._replace(from_offset=begins))
 
     def on_unreadable(self, error: UnreadableRecordError, *, put_back: bool) -> None:
         """Releases the batch of an unreadable record; the last take must have raised `error`.
@@ -294,7 +295,7 @@ class CompletedFetch:
             return False
         if not count:
             return True
-        more = self._batches[0].batch.record_count
+        more = self._batches[-1].batch.record_count
         return self._reader is None and count + more <= most
 
     def _next_offset(self, batch: RecordBatch) -> int:
@@ -309,7 +310,7 @@ class CompletedFetch:
         batch = unread.batch
         if self._reader is None and batch.record_count <= most:
             records = self._records_of(unread)
-            self._batches.popleft()
+            self._batches.pop()
             return self._unprocessed(batch, records)
         if self._reader is None:
             self._reader = batch.reader(
@@ -331,9 +332,9 @@ class CompletedFetch:
         """Removes the first batch if `reader` has no records left; else continues at `offset`."""
         if not reader.remaining:
             self._reader = None
-            self._batches.popleft()
+            self._batches.pop()
         else:
-            self._batches[0] = UnreadBatch(offset, self._batches[0].batch)
+            self._batches[-1] = UnreadBatch(offset, self._batches[-1].batch)
 
     def _offset_after(self, batch: RecordBatch) -> int:
         """Returns the next offset to read.
@@ -341,8 +342,8 @@ class CompletedFetch:
         The offset is in `batch` if records of the batch are left. Otherwise the offset is after the
         batch.
         """
-        if self._batches and self._batches[0].batch is batch:
-            return self._batches[0].from_offset
+        if self._batches and self._batches[-1].batch is batch:
+            return self._batches[-1].from_offset
         return self._next_offset(batch)
 
     def _readable_records(
@@ -363,7 +364,7 @@ class CompletedFetch:
             partition=self.state.partition,
         )
         if not reader.remaining:
-            self._batches.popleft()
+            self._batches.pop()
             return []
         self._reader = reader
         return self._next_records(unread, most)
