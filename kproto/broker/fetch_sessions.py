@@ -152,6 +152,21 @@ class FetchContext:
     _by_id: bool = False
     _creates_session: bool = False
 
+    def is_unchanged(
+        self, cached: CachedPartition, high_watermark: int, log_start_offset: int
+    ) -> bool:
+        """Returns True if the response need not include a partition that has nothing to send.
+
+        In the response to an incremental request, only a high watermark or log start offset that
+        the client does not know must be sent. A caller that leaves out the partition need not
+        create its part of the response; `answer` would leave it out, too.
+        """
+        return (
+            self._session is not None
+            and cached.high_watermark == high_watermark
+            and cached.log_start_offset == log_start_offset
+        )
+
     def answer(
         self, read: list[tuple[CachedPartition, PartitionData]], now_ms: int
     ) -> FetchContextResponse:

@@ -112,6 +112,11 @@ class PartitionRead:
         """
         return not (self.error is None and self.preferred is None and self.diverged is None)
 
+    @property
+    def has_nothing(self) -> bool:
+        """Returns True if the partition was read without an error, and there is nothing to send."""
+        return self.partition is not None and not self.log_slice.batches and not self.is_urgent
+
 
 class FetchOperation:
     """Executes one Fetch: finds its partitions once, and reads them each time `read` is called.
@@ -131,6 +136,7 @@ class FetchOperation:
             context.settings.release, _FIRST_RELEASE_WITHOUT_CONVERSION
         )
         self.is_read_committed = request.isolation_level == _READ_COMMITTED
+        self.is_from_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         self.topics: list[tuple[CachedPartition, Topic]] = []
         self.refused: list[PartitionRead] = []
         #: How many bytes of records Kafka would have returned for the latest read.
@@ -154,7 +160,7 @@ class FetchOperation:
         if not name:
             found = topics.with_id(cached.topic_id)
             name = cached.name = found.name
-        if not _is_from_follower(self.request):
+        if not self.is_from_follower:
             check(self.context, Operation.READ, ResourceType.TOPIC, name)
         elif not allows_cluster(self.context, Operation.CLUSTER_ACTION):
             raise api_error(
@@ -171,7 +177,8 @@ class FetchOperation:
         limit = FetchLimit(
             self._max_bytes(), at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES
         )
-        read = [self._read(cached, topic, limit) for cached, topic in self.topics]
+        now_ms = self.context.clock.now_ms()
+        read = [self._read(cached, topic, limit, now_ms) for cached, topic in self.topics]
         self.readable = limit.readable
         return read
 
@@ -192,11 +199,13 @@ class FetchOperation:
             return True
         return self.readable >= min(self.request.min_bytes, self._max_bytes())
 
-    def _read(self, cached: CachedPartition, topic: Topic, limit: FetchLimit) -> PartitionRead:
+    def _read(
+        self, cached: CachedPartition, topic: Topic, limit: FetchLimit, now_ms: int
+    ) -> PartitionRead:
         requested, part = cached.requested, PartitionRead(cached, topic)
         try:
             self._check_topic_unchanged(cached, topic)
-            partition = topic.after_retention(requested.partition, self.context.clock.now_ms())
+            partition = topic.after_retention(requested.partition, now_ms)
             self._check_replica(cached, topic, partition)
             part.partition = partition
             part.preferred = self._preferred(cached, partition)
@@ -204,7 +213,8 @@ class FetchOperation:
                 part.diverged = diverging_epoch(
                     partition.log, requested.fetch_offset, requested.last_fetched_epoch
                 )
-            if part.preferred is None and part.diverged is None:
+            is_at_end = requested.fetch_offset == partition.log.end_offset
+            if part.preferred is None and part.diverged is None and not is_at_end:
                 part.log_slice = limit.read(
                     partition.log,
                     requested.fetch_offset,
@@ -236,7 +246,7 @@ class FetchOperation:
         Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
         """
         node_id = self.context.node_id
-        if _is_from_follower(self.request):
+        if self.is_from_follower:
             topic.check_leader(partition.index, node_id, cached.requested.current_leader_epoch)
             raise api_error(
                 "NOT_LEADER_OR_FOLLOWER", "this cluster has no followers that replicate"
@@ -302,16 +312,18 @@ def _now_ms(context: Context) -> int:
     return int(context.clock.monotonic() * 1000)
 
 
-def _is_from_follower(request: FetchRequest) -> bool:
-    return request.replica_id >= 0 or request.replica_state.replica_id >= 0
-
-
 def _response(operation: FetchOperation, read: list[PartitionRead]) -> FetchResponse:
     context, version = operation.context, operation.version
     committed = operation.is_read_committed
     response = FetchResponse()
     parts = []
     for part in (*read, *operation.refused):
+        if part.has_nothing and not operation.refuses_zstd:
+            assert part.partition is not None, "it was read"
+            high_watermark = part.partition.high_watermark
+            log_start_offset = part.partition.log.start_offset
+            if operation.fetch_context.is_unchanged(part.cached, high_watermark, log_start_offset):
+                continue
         if operation.refuses_zstd and part.topic and part.topic.config.compression == "zstd":
             data = _unsupported_codec(part, version)
         else:

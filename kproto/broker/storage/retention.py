@@ -21,7 +21,7 @@ def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None
     if config.retention_bytes < 0 and config.retention_ms < 0:
         return
     start = None
-    size = log.size_in_bytes
+    size = log.size_in_bytes if config.retention_bytes >= 0 else 0
     for batch in log.stored():
         too_many = 0 <= config.retention_bytes <= size - batch.size_in_bytes
         if not too_many and not _is_expired(batch, config, now_ms):
