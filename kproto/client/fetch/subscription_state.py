@@ -81,6 +81,7 @@ class SubscriptionState:
         #: `read_committed` the last stable offset.
         self.log_ends: dict[TopicPartition, int] = {}
         self._subscribed_topics = list(dict.fromkeys(map(topic_of, options.subscribed)))
+        self._whole_topics = {each for each in options.subscribed if isinstance(each, str)}
         self.topics = TopicHistory()
         self.planner = FetchPlanner(self.partitions)
         self.starts = StartOffsetResolver(
@@ -228,6 +229,7 @@ class SubscriptionState:
         names = self._subscribed_topics or list(
             dict.fromkeys(topic for topic, _ in self.partitions)
         )
+        topic_ids: dict[str, Uuid] = {}
         for name in names:
             info = topics.get(name)
             before = self.topics.get(name)
@@ -238,11 +240,13 @@ class SubscriptionState:
             elif before is not None and before.partitions.keys() != info.partitions.keys():
                 effects.append(FetchEffect.TOPICS_CHANGED)
             self.topics.set_current(info)
-            if name in self.options.subscribed and not self.options.stop_at_end:
+            if name in self._whole_topics and not self.options.stop_at_end:
                 self._add_partitions(info)
-            for tp, state in self.partitions.items():
-                if tp[0] == name and state.topic_id == ZERO_UUID:
-                    state.topic_id = info.topic_id
+            topic_ids[name] = info.topic_id
+        if topic_ids:
+            for (name, _), state in self.partitions.items():
+                if name in topic_ids and state.topic_id == ZERO_UUID:
+                    state.topic_id = topic_ids[name]
         self._metadata_version = version
         return effects
 
