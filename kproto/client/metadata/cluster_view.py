@@ -355,15 +355,17 @@ class ClusterView:
         """
         now = self.clock.monotonic()
         names = {topic.name for topic in topics}
-        left = self.cluster.topics if is_whole else self._received_at.keys() - names
-        self._received_at = {name: at for name, at in self._received_at.items() if name in left}
+        forgotten = self._received_at.keys() - self.cluster.topics if is_whole else names
+        for name in forgotten:  # most responses have few of the known topics
+            self._received_at.pop(name, None)
         self._received_at.update({topic.name: now for topic in topics if not topic.error_code})
         # Metadata is newer than earlier hints.
-        self._leader_hinted_at = {
-            tp: at
-            for tp, at in self._leader_hinted_at.items()
-            if not is_whole and tp[0] not in names
-        }
+        if self._leader_hinted_at:
+            self._leader_hinted_at = {
+                tp: at
+                for tp, at in self._leader_hinted_at.items()
+                if not is_whole and tp[0] not in names
+            }
 
     def _log_changes(self) -> None:
         if self.observer.logs_changes:
