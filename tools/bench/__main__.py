@@ -23,6 +23,7 @@ TABLES: Final = {
     "columnar": "A fetch response into Arrow arrays",
     "client": "Produce and consume, one partition of a real broker",
     "partitions": "Produce and consume, 1 to 1,000 partitions of a real broker",
+    "memory": "Memory of producers and consumers with 10,000 partitions of a real broker",
     "groups": "Consumer groups: cost, and time to start and to move partitions",
     "transactions": "Transactions: rate, time and CPU time",
     "proxy": "Clients with and without kproto proxy",

@@ -27,9 +27,9 @@ KEYS: Final = 5_000
 PLAIN: Final = "plain"
 
 
-async def _write(bootstrap: str, records: int) -> None:
+async def _write(bootstrap: str, records: int, partitions: int) -> None:
     async with Client(bootstrap) as client:
-        await client.create_topics(NewTopic(TOPIC, partitions=PARTITIONS))
+        await client.create_topics(NewTopic(TOPIC, partitions=partitions))
         async with client.producer() as producer:
             for begin in range(0, records, 100_000):
                 numbers = range(begin, min(begin + 100_000, records))
@@ -54,11 +54,11 @@ async def running(bootstrap: str, records: int, group: str, order: Order) -> flo
         return time.process_time() - began
 
 
-def table(records: int, pairs: int) -> bool:
+def table(records: int, pairs: int, partitions: int = PARTITIONS) -> bool:
     """Prints the table; returns True if `run` stays within the time limit of each `order`."""
     spent: dict[str, list[float]] = {way: [] for way in (PLAIN, *WANTED)}
     with served_by("tools.bench.groups") as bootstrap:
-        asyncio.run(_write(bootstrap, records))
+        asyncio.run(_write(bootstrap, records, partitions))
         for pair in range(-1, pairs):
             ways = [*spent]
             for way in ways if pair % 2 else reversed(ways):
@@ -75,7 +75,8 @@ def table(records: int, pairs: int) -> bool:
                     spent[way].append(seconds)
             print(f"\r{pair + 1} of {pairs} pairs", end="", file=sys.stderr)
         print("\r\033[K", end="", file=sys.stderr)
-    print(f"| {records:,} records, empty handlers | µs of CPU a record | times iteration |")
+    heads = f"{records:,} records, {partitions} partitions, empty handlers"
+    print(f"| {heads} | µs of CPU a record | times iteration |")
     print("|---|---|---|")
     is_good = True
     for way, its in spent.items():
