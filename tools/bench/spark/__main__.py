@@ -46,6 +46,8 @@ class SparkBench:
     folder: str
     events: int
     repeat: int
+    #: The partitions of the topics to which the sinks write.
+    partitions: int
 
     def engines(
         self, closing: ExitStack, cores: int, topic: str, events: int, *, idle: bool = False
@@ -69,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument(
+        "--partitions", type=int, default=PARTITIONS, help="partitions that the sinks write to"
+    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.tables if name not in TABLES]
     if unknown:
@@ -80,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             bootstrap = closing.enter_context(KafkaNode(BROKER)).bootstrap
         folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="kproto-bench-"))
-        run = SparkBench(bootstrap, folder, options.events, options.repeat)
+        run = SparkBench(bootstrap, folder, options.events, options.repeat, options.partitions)
         for name in options.tables or TABLES:
             TABLES[name](run, options.cores)
     return 0
@@ -158,7 +163,7 @@ def _micro_table(run: SparkBench, all_cores: Sequence[int]) -> None:
 
 
 def _sink_table(run: SparkBench, all_cores: Sequence[int]) -> None:
-    _writes(run, all_cores, "Spark writes a batch")
+    _writes(run, all_cores, f"Spark writes a batch to {run.partitions} partitions")
 
 
 def _writes(run: SparkBench, all_cores: Sequence[int], title: str, *, idle: bool = False) -> None:
@@ -166,7 +171,7 @@ def _writes(run: SparkBench, all_cores: Sequence[int], title: str, *, idle: bool
 
     async def make(topic: str) -> None:
         async with Client(run.bootstrap) as client:
-            await client.create_topics(NewTopic(topic, partitions=PARTITIONS))
+            await client.create_topics(NewTopic(topic, partitions=run.partitions))
 
     _head(title, idle=idle)
     for cores in all_cores:

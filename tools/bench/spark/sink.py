@@ -1,4 +1,4 @@
-"""Measures writing rows from Spark's memory to a topic of four partitions."""
+"""Measures writing rows from Spark's memory to a topic."""
 
 from __future__ import annotations
 
