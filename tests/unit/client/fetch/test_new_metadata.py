@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView
+from typing import Any
 
 from kproto.client.fetch.fetch_buffer import FetchBuffer
 from kproto.client.fetch.partition_state import TopicPartitionState
@@ -21,7 +21,7 @@ class CountedStates(dict[TopicPartition, TopicPartitionState]):
 
     visits = 0
 
-    def items(self) -> ItemsView[TopicPartition, TopicPartitionState]:
+    def items(self) -> Any:
         self.visits += len(self)
         return super().items()
 
