@@ -8,10 +8,10 @@ records with keys is left to `append_many_pass`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from operator import length_hint
-from typing import Any, Final, NamedTuple
+from operator import itemgetter, length_hint
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..producer_record import Headers, ProducerRecord, as_record
 from .accumulator import RecordAccumulator
@@ -19,7 +19,9 @@ from .acks import Acks
 from .held_batches import HeldBatches
 from .partitioner import TopicPartitioner
 
-__all__ = ["CHUNK_RECORDS", "RecordsByPartition", "indexes_by_partition"]
+__all__ = ["CHUNK_RECORDS", "RecordsByPartition", "indexes_by_partition", "items_at"]
+
+T = TypeVar("T")
 
 #: The number of records in a chunk. The validation and hashing of so many records takes less than
 #: `appender.YIELD_AFTER_S`.
@@ -31,6 +33,9 @@ PARTITION_RECORDS: Final = 128
 MAX_READ_RECORDS: Final = 8 * CHUNK_RECORDS
 
 _PLAIN: Final = {ProducerRecord}
+_FIELDS: Final[tuple[Callable[[Any], Any], ...]] = tuple(
+    itemgetter(at) for at in range(len(ProducerRecord._fields))
+)
 _BYTES: Final = {bytes}
 _SEQUENCES: Final = ({tuple}, {list}, {tuple, list})
 
@@ -38,9 +43,9 @@ _SEQUENCES: Final = ({tuple}, {list}, {tuple, list})
 class _Chunk(NamedTuple):
     """The fields of a chunk's records; `headers` is empty if no record has headers."""
 
-    values: tuple[bytes, ...]
-    keys: tuple[bytes, ...]
-    headers: tuple[Headers, ...]
+    values: list[bytes]
+    keys: list[bytes]
+    headers: list[Headers]
     partitions: Iterable[int]
 
 
@@ -55,8 +60,8 @@ def _read_chunk(
     partitions_of_keys = partitioner.partitions_of_keys
     if partitions_of_keys is None or set(map(type, elements)) != _PLAIN:
         return None
-    fields: tuple[Any, ...] = tuple(zip(*elements, strict=True))
-    values, keys, headers, timestamps, partitions = fields
+    # Reading one field of all records after the other takes less time than `zip(*elements)`.
+    values, keys, headers, timestamps, partitions = [list(map(of, elements)) for of in _FIELDS]
     count = len(keys)
     if (
         set(map(type, keys)) != _BYTES
@@ -66,7 +71,7 @@ def _read_chunk(
     ):
         return None
     if not any(headers):
-        headers = ()
+        headers = []
     elif not _are_valid(headers, accumulator):
         return None
     return _Chunk(values, keys, headers, partitions_of_keys(keys))
@@ -87,6 +92,14 @@ def indexes_by_partition(
         except KeyError:
             indexes[partition] = [index]
     return indexes
+
+
+def items_at(indexes: Sequence[int], items: Sequence[T]) -> Sequence[T]:
+    """Returns the items at `indexes`, in the order of the indexes."""
+    if len(indexes) < 2:
+        return [items[at] for at in indexes]
+    found: tuple[T, ...] = itemgetter(*indexes)(items)  # in less time than a comprehension
+    return found
 
 
 class RecordsByPartition:
@@ -192,8 +205,8 @@ class RecordsByPartition:
 
     def _begin_run(self, partition: int, indexes: list[int]) -> None:
         self._run = partition, indexes
-        self._run_keys = [self._keys[at] for at in indexes]
-        self._run_values = [self._values[at] for at in indexes]
+        self._run_keys = items_at(indexes, self._keys)
+        self._run_values = items_at(indexes, self._values)
         self._done = 0
 
     def _append_run(self, timestamp: int) -> None:
@@ -235,7 +248,7 @@ class RecordsByPartition:
         ]
 
 
-def _are_valid(headers: tuple[Headers, ...], accumulator: RecordAccumulator) -> bool:
+def _are_valid(headers: Sequence[Headers], accumulator: RecordAccumulator) -> bool:
     """Returns True if all headers can be encoded without an error."""
     if not accumulator.supports_headers or set(map(type, headers)) not in _SEQUENCES:
         return False

@@ -12,7 +12,7 @@ import asyncio
 from typing import Final
 
 from .accumulator import RecordAccumulator
-from .append_by_partition import indexes_by_partition
+from .append_by_partition import indexes_by_partition, items_at
 from .batch import Outcome
 from .partitioner import TopicPartitioner
 
@@ -94,9 +94,9 @@ class ConcurrentSends:
         else:
             partitions = partitions_of_keys(self._keys)
         for partition, indexes in indexes_by_partition(partitions).items():
-            keys = [self._keys[at] for at in indexes]
-            values = [self._values[at] for at in indexes]
-            waiters = [self._waiters[at] for at in indexes]
+            keys = items_at(indexes, self._keys)
+            values = items_at(indexes, self._values)
+            waiters = items_at(indexes, self._waiters)
             done = 0
             while done < len(keys):
                 batch, position, appended = add_run(topic, partition, keys, values, done, timestamp)
