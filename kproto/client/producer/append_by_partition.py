@@ -254,8 +254,9 @@ def _are_valid(headers: Sequence[Headers], accumulator: RecordAccumulator) -> bo
         return False
     pairs = list(chain.from_iterable(headers))
     try:
-        names, values = zip(*pairs, strict=True)
-        "".join(names).encode("utf-8", "surrogateescape")
-    except (TypeError, ValueError):
+        if set(map(len, pairs)) != {2}:
+            return False
+        "".join(map(itemgetter(0), pairs)).encode("utf-8", "surrogateescape")
+        return set(map(type, map(itemgetter(1), pairs))) <= {bytes, type(None)}
+    except (LookupError, TypeError, ValueError):
         return False
-    return set(map(type, values)) <= {bytes, type(None)}
