@@ -304,8 +304,8 @@ class Stage:
         assert not own, f"connections are left: {own}"
 
     async def no_connection_is_left(self) -> None:
-        """Waits until the cluster has seen the end of each connection, for at most a second."""
-        for _ in range(1_000):
+        """Waits until the cluster has seen the end of each connection, for at most ten seconds."""
+        for _ in range(10_000):
             if not self.cluster.connections:
                 break
             await asyncio.sleep(0.001)
