@@ -1,6 +1,6 @@
 """Encodes Arrow columns as records.
 
-`record_sections` encodes the rows of one partition as batches, by column. `records_of_events` first
+`record_sections` encodes rows as batches, by column. `records_of_events` first
 converts the columns of CloudEvents to columns of records. `partition_hashes` hashes keys like
 Kafka's Java client. Imports neither Spark nor a client.
 """

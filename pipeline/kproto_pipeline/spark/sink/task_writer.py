@@ -185,25 +185,21 @@ def _encode(
     groups = rows.topics * largest + chosen
     order = np.argsort(groups, kind="stable")
     ends = np.flatnonzero(np.diff(groups[order], append=-1)) + 1
-    start = 0
-    for end in ends.tolist():
-        members = order[start:end]
-        start = end
-        topic = rows.names[int(rows.topics[members[0]])]
-        partition = int(chosen[members[0]])
-        row_indexes = number_array(members)
-        for section in record_sections(
-            rows.keys.take(row_indexes),
-            rows.values.take(row_indexes),
-            rows.headers.take(members),
-            batch_bytes=batch_bytes,
-        ):
-            yield EncodedBatch(
-                topic,
-                partition,
-                EncodedRecords(section.data, section.count),
-                partial(_describe, rows, members[section.first : section.first + section.count]),
-            )
+    row_indexes = number_array(order)
+    for section in record_sections(
+        rows.keys.take(row_indexes),
+        rows.values.take(row_indexes),
+        rows.headers.take(order),
+        batch_bytes=batch_bytes,
+        ends=ends.tolist(),
+    ):
+        members = order[section.first : section.first + section.count]
+        yield EncodedBatch(
+            rows.names[int(rows.topics[members[0]])],
+            int(chosen[members[0]]),
+            EncodedRecords(section.data, section.count),
+            partial(_describe, rows, members),
+        )
 
 
 def _describe(rows: SinkRows, members: npt.NDArray[np.int64], record: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -64,6 +66,27 @@ def test_slice_is_encoded_like_its_rows(rows: list[Row], first: int) -> None:
     for key, value, found in rows[first:]:
         expected.append(key, value, found or [], 5, 2**31 - 1)
     assert b"".join(each.data for each in sections) == b"".join(expected.parts)
+
+
+@given(ROWS, st.lists(st.integers(0, 70), max_size=8), st.integers(1, 3_000))
+def test_groups_are_encoded_like_separate_rows(
+    rows: list[Row], bounds: list[int], batch_bytes: int
+) -> None:
+    keys, values, headers = columns(rows)
+    ends = [*sorted(min(each, len(rows)) for each in bounds), len(rows)]
+    found = record_sections(
+        keys, values, headers_of_lists(headers), batch_bytes=batch_bytes, ends=ends
+    )
+    expected = []
+    for first, end in pairwise([0, *ends]):
+        its = [each.slice(first, end - first) for each in (keys, values, headers)]
+        expected += [
+            (first + section.first, section.count, section.data)
+            for section in record_sections(
+                its[0], its[1], headers_of_lists(its[2]), batch_bytes=batch_bytes
+            )
+        ]
+    assert [(each.first, each.count, each.data) for each in found] == expected
 
 
 def test_multi_byte_lengths() -> None:
