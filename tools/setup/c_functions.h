@@ -124,6 +124,7 @@ static inline PyObject *kproto_int32s_at(PyObject *data, int64_t pos, int64_t co
         }
         PyList_SET_ITEM(numbers, i, number);
     }
+    PyObject_GC_UnTrack(numbers);  // a list of numbers is in no reference cycle
     return numbers;
 }
 
