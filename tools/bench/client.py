@@ -18,7 +18,7 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,12 +40,19 @@ WARMING: Final = 200_000
 LEAST_RECORDS: Final = 50_000
 
 
-def main(arguments: Sequence[str] | None = None, all_rows: Sequence[Row] = ROWS) -> int:
-    """Measures those of `all_rows` that the arguments select, and prints their tables."""
+def main(
+    arguments: Sequence[str] | None = None,
+    all_rows: Sequence[Row] = ROWS,
+    node: Callable[[], KafkaNode] = lambda: KafkaNode(BROKER),
+) -> int:
+    """Measures those of `all_rows` that the arguments select, and prints their tables.
+
+    `node` returns the broker to start; the option `--bootstrap` names a running broker instead.
+    """
     options = parsed(arguments, all_rows)
     rows = [row for row in all_rows if options.rows in row.name]
     with ExitStack() as stack:
-        bootstrap = options.bootstrap or stack.enter_context(KafkaNode(BROKER)).bootstrap
+        bootstrap = options.bootstrap or stack.enter_context(node()).bootstrap
         byte_code = Path(stack.enter_context(TemporaryDirectory(prefix="kproto-bench-")))
         bench = Bench(bootstrap, options.records, options.clients, byte_code)
         stack.callback(bench.delete_filled)

@@ -190,21 +190,27 @@ def _rows_of_partitions(partitions: int) -> tuple[Row, ...]:
 PARTITION_ROWS: Final = (
     *(row for partitions in PARTITIONS for row in _rows_of_partitions(partitions)),
     *(
-        Row(
-            f"10,000 concurrent sends with key, {partitions:,} partitions",
-            MeasurementUnit.RATE,
-            _of(kproto="concurrent", confluent_kafka="concurrent", aiokafka="concurrent"),
-            records=CONCURRENT,
-            keyed=True,
-            partitions=partitions,
-        )
+        row
         for partitions in (12, 1_000)
-    ),
-    Row(
-        "10,000 coroutines that await a future each, without Kafka",
-        MeasurementUnit.RATE,
-        _of(kproto="futures"),
-        records=CONCURRENT,
+        for row in (
+            Row(
+                f"10,000 concurrent sends with key, {partitions:,} partitions",
+                MeasurementUnit.RATE,
+                _of(kproto="concurrent", confluent_kafka="concurrent", aiokafka="concurrent"),
+                records=CONCURRENT,
+                keyed=True,
+                partitions=partitions,
+            ),
+            Row(
+                f"10,000 coroutines that await a future each, after sends to {partitions:,} "
+                "partitions",
+                MeasurementUnit.RATE,
+                _of(kproto="futures"),
+                records=CONCURRENT,
+                keyed=True,
+                partitions=partitions,
+            ),
+        )
     ),
 )
 
