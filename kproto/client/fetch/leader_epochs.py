@@ -41,10 +41,16 @@ class EpochHistory:
 
     def add(self, changes: Iterable[tuple[int, int]]) -> None:
         """Adds leader epochs, in ascending order: pairs of start offset and epoch."""
+        last = self.last
+        added: list[tuple[int, int]] = []
         for start_offset, epoch in changes:
-            if epoch != self.last:
-                self._start_offsets += (start_offset,)
-                self._epochs += (epoch,)
+            if epoch != last:
+                added.append((start_offset, epoch))
+                last = epoch
+        if not added:
+            return
+        self._start_offsets += tuple(start_offset for start_offset, _ in added)
+        self._epochs += tuple(epoch for _, epoch in added)
         if len(self._start_offsets) > _MAX_EPOCHS:
             self._from = self._start_offsets[-_MAX_EPOCHS]
             self._first = UNKNOWN_EPOCH
