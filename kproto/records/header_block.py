@@ -116,7 +116,7 @@ def read_headers(block: bytes, pos: i64, size: i64) -> list[Header]:
     Raises ValueError as `decode_headers` does, and IndexError if the buffer ends inside a header.
     """
     if __compiled__:
-        found = headers_in(block, pos, size, latest_names)
+        found = headers_in(block, pos, size, latest_names)  # pyright: ignore[reportPossiblyUnboundVariable]
         if found is not None:
             return found
     end: i64

@@ -116,9 +116,8 @@ def has_slots(cls: type) -> bool:
     of the object, so that no index is outside of the object.
     """
     bases = cls.__mro__[-2::-1]
-    if not all("__slots__" in vars(base) for base in bases):
-        return False
-    names = [name for base in bases for name in sorted(vars(base)["__slots__"])]
+    # A base class in C, such as `Generic` from Python 3.12 on, has no `__slots__`.
+    names = [name for base in bases for name in sorted(vars(base).get("__slots__", ()))]
     if cls.__basicsize__ != _HEADER_BYTES + _SLOT_BYTES * len(names):
         return False
     if cls.__itemsize__ or cls.__dictoffset__ or cls.__weakrefoffset__:

@@ -50,7 +50,7 @@ class _Chunk(NamedTuple):
 
 
 def _read_chunk(
-    elements: Sequence[object], partitioner: TopicPartitioner, accumulator: RecordAccumulator
+    elements: Sequence[Any], partitioner: TopicPartitioner, accumulator: RecordAccumulator
 ) -> _Chunk | None:
     """Returns the fields of `elements`; None if they must be appended one by one.
 

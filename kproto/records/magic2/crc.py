@@ -159,7 +159,8 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
 
 def crc32c_compiled(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
     """Returns CRC-32C as `crc32c_pure` does; in compiled code a C function computes it."""
-    return crc32c_of(data if isinstance(data, bytes) else octets(data), crc)
+    whole = data if isinstance(data, bytes) else octets(data)
+    return crc32c_of(whole, crc)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 class ChecksumFunction(Protocol):
