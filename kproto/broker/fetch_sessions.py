@@ -91,11 +91,14 @@ class CachedPartition:
         return (
             bool(data.records)
             or data.error_code != 0
-            or data.high_watermark != self.high_watermark
-            or data.log_start_offset != self.log_start_offset
+            or not self.was_sent(data.high_watermark, data.log_start_offset)
             or data.preferred_read_replica != _NO_REPLICA
             or data.diverging_epoch.epoch != _UNKNOWN
         )
+
+    def was_sent(self, high_watermark: int, log_start_offset: int) -> bool:
+        """Returns True if the client last received these offsets."""
+        return self.high_watermark == high_watermark and self.log_start_offset == log_start_offset
 
     def mark_sent(self, data: PartitionData) -> None:
         """Stores the high watermark and the log start offset that `data` sends to the client.
@@ -161,11 +164,7 @@ class FetchContext:
         the client does not know must be sent. A caller that leaves out the partition need not
         create its part of the response; `answer` would leave it out, too.
         """
-        return (
-            self._session is not None
-            and cached.high_watermark == high_watermark
-            and cached.log_start_offset == log_start_offset
-        )
+        return self._session is not None and cached.was_sent(high_watermark, log_start_offset)
 
     def answer(
         self, read: list[tuple[CachedPartition, PartitionData]], now_ms: int
