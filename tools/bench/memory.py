@@ -23,7 +23,7 @@ from typing import Final
 import kproto
 from tools.bench.clients.memory import PARTITIONS_OF_TOPIC, VALUE, MemoryTask, topics_of
 from tools.bench.clients.processes import run_task
-from tools.kafka import DEFAULT_VERSION, KafkaNode
+from tools.kafka import DEFAULT_VERSION, SMALL_INDEXES, KafkaNode
 
 __all__ = ["main"]
 
@@ -34,8 +34,6 @@ COLUMNS: Final = ("imported", "steady", "peak")
 #: The maximum ratio of kproto's memory to confluent-kafka's.
 ALLOWED: Final = 2.0
 TOPIC: Final = "memory"
-#: A broker maps two index files of this size for each partition.
-CONFIG: Final = {"log.index.size.max.bytes": "4096"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         bootstrap = options.bootstrap
         if bootstrap is None:
-            node = KafkaNode(DEFAULT_VERSION, config=CONFIG, heap="1g")
+            node = KafkaNode(DEFAULT_VERSION, config=SMALL_INDEXES, heap="1g")
             bootstrap = stack.enter_context(node).bootstrap
         byte_code = Path(stack.enter_context(TemporaryDirectory(prefix="kproto-bench-")))
         asyncio.run(_prepare(bootstrap, options.partitions))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tools.bench import client
 from tools.bench.clients.rows import PARTITION_ROWS
-from tools.kafka import KafkaNode
+from tools.kafka import SMALL_INDEXES, KafkaNode
 
 __all__ = ["main"]
 
@@ -34,7 +34,7 @@ def node() -> KafkaNode:
 
     The index files are small, and the files of a deleted topic are removed after a second.
     """
-    config = {"log.index.size.max.bytes": "4096", "log.segment.delete.delay.ms": "1000"}
+    config = {**SMALL_INDEXES, "log.segment.delete.delay.ms": "1000"}
     return KafkaNode(client.BROKER, config=config, heap="2g")
 
 

@@ -14,6 +14,7 @@ from .node import KafkaNode, KafkaStartError, RunningNode, running_nodes
 
 __all__ = [
     "DEFAULT_VERSION",
+    "SMALL_INDEXES",
     "VERSIONS",
     "KafkaCluster",
     "KafkaJarsError",
@@ -26,5 +27,8 @@ __all__ = [
 
 VERSIONS = ("4.4.0", "3.9.2")
 """The releases for all tests with a real broker: the newest, and the last 3.x."""
+
+SMALL_INDEXES = {"log.index.size.max.bytes": "4096"}
+"""The configuration of a broker with thousands of partitions: two index files for each."""
 
 DEFAULT_VERSION = VERSIONS[0]

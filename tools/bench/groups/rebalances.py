@@ -18,7 +18,7 @@ from typing import Final
 
 import kproto
 from tools.bench.groups.many_members import HEARTBEAT_MS
-from tools.kafka import DEFAULT_VERSION, KafkaNode
+from tools.kafka import DEFAULT_VERSION, SMALL_INDEXES, KafkaNode
 from tools.setup.peers import peers_python
 
 __all__ = ["table"]
@@ -42,8 +42,7 @@ CONFIG: Final = {
     "offsets.topic.num.partitions": "1",
     "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
-    # A broker creates two index files of this size for each partition.
-    "log.index.size.max.bytes": "4096",
+    **SMALL_INDEXES,
 }
 TOPIC: Final = "shared"
 LIMIT_S: Final = 300
