@@ -70,7 +70,8 @@ def crc_cases() -> list[Case]:
     """Returns the cases of CRC-32C: the functions of kproto and kafka-python, without packages."""
     from kafka.record import _crc32c
 
-    own_crc32c = own_checksum()
+    from kproto.records.magic2.crc import own_crc32c
+
     cases = []
     sizes = ((100, "100 B", 2.5), (1024, "1 KB", 12), (16384, "16 KB", 45), (1 << 20, "1 MB", 65))
     for size, label, wanted in sizes:
@@ -197,14 +198,6 @@ def end_to_end_cases(header_count: int) -> list[Case]:
     ]
 
 
-def own_checksum() -> Callable[..., int]:
-    """Returns kproto's own CRC-32C: the pure function, or in compiled code the C function."""
-    import kproto
-    from kproto.records.magic2 import crc
-
-    return crc.crc32c_compiled if kproto.__compiled__ else crc.crc32c_pure
-
-
 def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
     """Replaces the checksum functions: kproto then uses `ours`, and kafka-python `theirs`."""
     from kafka.record import default_records
@@ -239,6 +232,8 @@ def run(rounds: int) -> dict[str, dict[str, float]]:
     """Measures all cases, prints a line for each, and returns the figures."""
     from kafka.record import _crc32c
 
+    from kproto.records.magic2.crc import own_crc32c
+
     no_checksum: Callable[..., int] = lambda data, crc=0: 0  # noqa: E731  # a one-off
     figures = {}
     heading = f"{'case':58} {'kproto µs':>10} {'kafka-python':>13} {'target':>7}"
@@ -265,7 +260,7 @@ def run(rounds: int) -> dict[str, dict[str, float]]:
     set_checksums(no_checksum, no_checksum)
     for header_count in (0, 2, 6):
         show(encode_case(header_count))
-    set_checksums(own_checksum(), _crc32c.crc)
+    set_checksums(own_crc32c, _crc32c.crc)
     for header_count in (0, 2, 6):
         for case in end_to_end_cases(header_count):
             show(case)

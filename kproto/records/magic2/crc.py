@@ -26,7 +26,7 @@ from ...wire.compiled import __compiled__
 if __compiled__:
     from ...wire.c_functions import crc32c_of
 
-__all__ = ["CRC32C_IMPLEMENTATION", "crc32c", "crc32c_compiled", "crc32c_pure"]
+__all__ = ["CRC32C_IMPLEMENTATION", "crc32c", "crc32c_compiled", "crc32c_pure", "own_crc32c"]
 
 POLYNOMIAL: Final = 0x11EDC6F41
 """The Castagnoli polynomial, highest power first (RFC 3720, section 12.1)."""
@@ -171,6 +171,10 @@ class ChecksumFunction(Protocol):
         ...
 
 
+#: The CRC-32C of kproto, which needs no package.
+own_crc32c: Final[ChecksumFunction] = crc32c_compiled if __compiled__ else crc32c_pure
+
+
 def _choose() -> tuple[str, ChecksumFunction]:
     """Returns the name of the package that provides CRC-32C, and its function."""
     try:
@@ -189,7 +193,7 @@ def _choose() -> tuple[str, ChecksumFunction]:
     try:
         package = import_module("crc32c")
     except ImportError:
-        return "kproto", crc32c_compiled if __compiled__ else crc32c_pure
+        return "kproto", own_crc32c
     return "crc32c", package.crc32c
 
 
