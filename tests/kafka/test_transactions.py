@@ -10,11 +10,26 @@ from typing import Literal
 import pytest
 
 import kproto
+from kproto.client.fetch.fetch_options import OffsetSpec
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.messages import DescribeTransactionsRequest
 from tools.kafka import KafkaNode
 
 
 async def committed(client: kproto.Client, topic: str) -> list[bytes | None]:
+    """Returns the committed values of a topic in which no transaction stays open.
+
+    The response to EndTxn comes before the markers are written (KIP-98). So the last stable offset
+    has to reach the log end first.
+    """
+    end: dict[TopicPartition, OffsetSpec] = dict.fromkeys(
+        ((topic, index) for index in (await client.topic(topic)).partitions), "latest"
+    )
+    while True:
+        stable = await client.list_offsets(end, read_committed=True)
+        if stable == await client.list_offsets(end):
+            break
+        await asyncio.sleep(0.01)
     consumer = client.consumer(topic, stop_at_end=True, read_committed=True)
     return [record.value async for record in consumer]
 
