@@ -6,7 +6,6 @@ each value.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -24,7 +23,6 @@ from .code import (
     choose,
     function,
     indent,
-    lines,
     version_test,
     when,
 )
@@ -75,7 +73,7 @@ def read_function(plan: StructPlan, imports: Imports) -> Lines:
     body = [
         when(f"cls is not {name}", ["return cls._read_in_python(data, pos, version)"]),
         f"message = new_object({name})",
-        *_native_variables(code),
+        *imports.take_variables(),
         *code,
         "return message, pos",
     ]
@@ -155,27 +153,16 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
     kind = f"{name}Collection" if plan.keys else f"list[{name}]"
     number = _number_type(plan)
     code = _layouts(plan, lambda: READERS[plan.style](plan, "entry", imports), loop, together)
-    first = [f"kind = {name}", *_native_variables(code)] if is_native else [f"new = {name}.__new__"]
     body = [
         # mypyc appends to a list inline, and to a subclass of list by a call
         f"entries = {kind}()" if plan.keys and not is_native else f"entries: list[{name}] = []",
-        *first,
+        f"kind = {name}" if is_native else f"new = {name}.__new__",
+        *imports.take_variables(),
         *code,
         f"return {kind}(entries), pos" if plan.keys and is_native else "return entries, pos",
     ]
     parameters = f"data: bytes, pos: {number}, count: {number}, version: {number}"
     return function(f"_read_{plan.snake_name}", parameters, f"tuple[{kind}, {number}]", body)
-
-
-def _native_variables(code: Code) -> Code:
-    """Returns the code that declares the variables which `code` in NATIVE style uses."""
-    stripped = [line.strip() for line in lines(code)]
-    declared: list[Statement] = []
-    if any(line.startswith(("value", "(value,)")) for line in stripped):
-        declared.append("value: object")
-    if any(line.endswith(", default)") for line in stripped):
-        declared.append("default = DEFAULT")
-    return declared
 
 
 def _number_type(plan: StructPlan) -> str:
@@ -189,25 +176,7 @@ def write_function(plan: StructPlan, imports: Imports) -> Lines:
     code = _layouts(plan, lambda: WRITERS[plan.style](plan, "message", imports))
     body: Code = [f"kind = {plan.class_name}", "append: Append = pieces.append", *code]
     parameters = f"message: {plan.class_name}, pieces: list[bytes], version: i64"
-    return _appending_inline(function("write_fields", parameters, "None", body))
-
-
-def _appending_inline(source: Lines) -> Lines:
-    """Returns the lines of a function with calls of `pieces.append` in place of `append`.
-
-    mypyc inlines the calls of a list's method.
-    """
-    inline = [re.sub(r"^( +)append\(", r"\1pieces.append(", line) for line in source]
-    return _with_pieces(inline)
-
-
-def _with_pieces(source: Lines) -> Lines:
-    """Returns the lines with the argument `pieces` in each call of a function that writes structs.
-
-    In NATIVE style, these functions get the list `pieces` besides its method `append`.
-    """
-    calls = r"( _write_(?!\w*_tags\()\w+\()append, "
-    return [re.sub(calls, r"\1pieces, append, ", line) for line in source]
+    return function("write_fields", parameters, "None", body)
 
 
 def encode_functions(plan: StructPlan) -> list[Lines]:
@@ -243,16 +212,12 @@ def encode_functions(plan: StructPlan) -> list[Lines]:
 def write_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
     """Returns the functions of `struct_functions` that write."""
     write = _write_structs(plan, imports)
-    if not plan.tagged:
-        return [write]
-    return [write, _with_pieces(_write_tags(plan, "entry", imports))]
+    return [write, _write_tags(plan, "entry", imports)] if plan.tagged else [write]
 
 
 def write_tags_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
     """Returns the function that writes the tagged fields of a message, if it has any."""
-    if not plan.tagged:
-        return []
-    return [_with_pieces(_write_tags(plan, "message", imports))]
+    return [_write_tags(plan, "message", imports)] if plan.tagged else []
 
 
 def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
@@ -268,7 +233,7 @@ def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
         return function(f"_write_{plan.snake_name}", parameters, "None", body)
     parameters = f"pieces: list[bytes], {parameters.replace('version: int', 'version: i64')}"
     body = [f"kind = {plan.class_name}", *body]
-    return _appending_inline(function(f"_write_{plan.snake_name}", parameters, "None", body))
+    return function(f"_write_{plan.snake_name}", parameters, "None", body)
 
 
 def _layouts(
@@ -333,7 +298,7 @@ def _read_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
         branches.append((Condition((test,), comment="in other versions only"), refused))
     by_tag = choose(branches, other)
     body: Code = [
-        *(_native_variables([by_tag]) if plan.style is Style.NATIVE else ()),
+        *imports.take_variables(),
         "tags, end = read_tags(data, pos)",
         "unknown: list[RawTaggedField] = []",
         For("tag, pos, stop in tags", (by_tag, when("pos != stop", refused))),

@@ -1,4 +1,4 @@
-"""Collects the imports, Structs and default tests that a generated module needs.
+"""Collects the imports, Structs, default tests and variables that a generated module needs.
 
 The emitters register each name when they emit code that uses it.
 """
@@ -21,6 +21,9 @@ __all__ = ["Imports", "import_lines", "sorted_names"]
 #: The `struct` format character by type; `skip` is a byte that is not read.
 _LETTERS: Final = {**FORMATS, "uint8": "B", "skip": "x"}
 
+#: The declarations of the variables that code in NATIVE style uses.
+_DECLARED: Final = {"value": "value: object", "default": "default = DEFAULT"}
+
 
 class Imports:
     """Collects the names that the emitted code of a module uses, and so must import."""
@@ -33,10 +36,21 @@ class Imports:
         self.index = False
         #: The structs that need a function to test whether they have only defaults.
         self.tested_structs: set[str] = set()
+        self._variables: set[str] = set()
 
     def wire(self, module: str, name: str) -> None:
         """Registers a name to import from a module of `kproto.wire`."""
         self._wire.setdefault(module, set()).add(name)
+
+    def variable(self, name: str) -> str:
+        """Registers a variable of `_DECLARED` that the emitted function uses; returns its name."""
+        self._variables.add(name)
+        return name
+
+    def take_variables(self) -> list[str]:
+        """Returns the declarations of the registered variables, and forgets these variables."""
+        used, self._variables = self._variables, set()
+        return [declared for name, declared in _DECLARED.items() if name in used]
 
     def default(self, field: FieldPlan) -> None:
         """Registers the names in the default of `field`."""

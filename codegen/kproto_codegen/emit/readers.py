@@ -440,25 +440,25 @@ class _NativeReadEmitter(ReadCodeEmitter):
         self.code.append("pos += 16")
 
     def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        super().string(field, form, "value")
+        super().string(field, form, self.imports.variable("value"))
         self._store(expr, "value")
 
     def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        super().octets(field, form, "value")
+        super().octets(field, form, self.imports.variable("value"))
         self._store(expr, "value")
 
     def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        super().nested(field, form, "value")
+        super().nested(field, form, self.imports.variable("value"))
         self._store(expr, "value")
 
     def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        super().array(field, form, "value")
+        super().array(field, form, self.imports.variable("value"))
         self._store(expr, "value")
 
     def absent(self, field: FieldPlan, expr: str) -> None:
         self.imports.default(field)
         value = field.first_value()
-        self._store(expr, "default" if value == "DEFAULT" else value)
+        self._store(expr, self.imports.variable("default") if value == "DEFAULT" else value)
 
     def end(self, form: TaggedFieldsForm) -> None:
         self.flush()
@@ -469,7 +469,7 @@ class _NativeReadEmitter(ReadCodeEmitter):
             self.code.append(when("data[pos]", [self.tags("pos")], [none, "pos += 1"]))
         else:
             self.imports.wire("reading", "read_unknown_tags")
-            read = "value, pos = read_unknown_tags(data, pos)"
+            read = f"{self.imports.variable('value')}, pos = read_unknown_tags(data, pos)"
             stored = self._stored("_unknown_tags", "value")
             self.code.append(when("data[pos]", [read, stored], [none, "pos += 1"]))
 

@@ -7,7 +7,7 @@ written without a call.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from kproto.schema.layout import FieldForm
 
@@ -26,16 +26,19 @@ _NULL_INT32: Final = r"\xff\xff\xff\xff"
 class WriteCodeEmitter(StructCodeEmitter):
     """Emits calls of `kproto.wire.writing`. The emitted code passes all bytes to `append`."""
 
+    #: The source of the function to which the emitted code itself passes bytes.
+    append: ClassVar[str] = "append"
+
     def flush(self) -> None:
         match self.numbers:
             case []:
                 return
             case [("uuid", value)]:  # bytes, which need no Struct
-                self.code.append(f"append({value})")
+                self.code.append(f"{self.append}({value})")
             case _:
                 name, _ = self.imports.shape([kind for kind, _ in self.numbers])
                 values = ", ".join(value for _, value in self.numbers)
-                self.code.append(f"append({name}.pack({values}))")
+                self.code.append(f"{self.append}({name}.pack({values}))")
         self.numbers = []
 
     def number(self, field: FieldPlan, expr: str) -> None:
@@ -60,9 +63,9 @@ class WriteCodeEmitter(StructCodeEmitter):
 
     def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         self.refuse_null(field, form, expr)
-        write = [f"_write_{field.struct_snake}(append, ({expr},), version)"]
+        write = [self.structs(field, f"({expr},)")]
         if form.nullable:
-            write.insert(0, 'append(b"\\x01")')
+            write.insert(0, f'{self.append}(b"\\x01")')
         self.or_null(form, expr, _NULL_STRUCT, write)
 
     def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
@@ -96,7 +99,7 @@ class WriteCodeEmitter(StructCodeEmitter):
         else:
             self.imports.wire("writing", "write_tags")
             write = f"write_tags(append, (), {tags})"
-            self.code.append(when(tags, [write], ['append(b"\\0")']))
+            self.code.append(when(tags, [write], [f'{self.append}(b"\\0")']))
 
     def variable(self, expr: str) -> str:
         """Returns the source of the value of `expr`; may emit code that sets a variable to it."""
@@ -106,6 +109,14 @@ class WriteCodeEmitter(StructCodeEmitter):
         """Returns the source of a call of a `kproto.wire.writing` function, and imports it."""
         self.imports.wire("writing", function)
         return f"{function}(append, {value})"
+
+    def structs(self, field: FieldPlan, entries: str) -> str:
+        """Returns the source of a call that writes the structs in `entries`.
+
+        In NATIVE style, the called function gets the list `pieces` besides its method `append`.
+        """
+        pieces = "pieces, " if self.plan.style is Style.NATIVE else ""
+        return f"_write_{field.struct_snake}({pieces}append, {entries}, version)"
 
     def bool_value(self, expr: str) -> str:
         """Returns the source that converts a bool for a Struct.
@@ -139,14 +150,14 @@ class WriteCodeEmitter(StructCodeEmitter):
         self.flush()
         if form.nullable:
             empty = r"\0" if form.compact else null
-            self.code.append(when(f"{expr} is None", [f'append(b"{empty}")'], write))
+            self.code.append(when(f"{expr} is None", [f'{self.append}(b"{empty}")'], write))
         else:
             self.code += write
 
     def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
         """Returns the code that writes the elements of an array, without its count."""
         if field.element_kind is ValueKind.STRUCT:
-            return [f"_write_{field.struct_snake}(append, {expr}, version)"]
+            return [self.structs(field, expr)]
         several = elements_function("write", field, form)
         if several is None:
             self.imports.wire("writing", "elements")
@@ -184,8 +195,8 @@ class _InlineWriteEmitter(WriteCodeEmitter):
             write = [
                 f"text = {expr}.encode()",
                 "size = len(text)",
-                "append(UVARINT[size + 1] if size < 127 else compact_string_length(size))",
-                "append(text)",
+                f"{self.append}(UVARINT[size + 1] if size < 127 else compact_string_length(size))",
+                f"{self.append}(text)",
             ]
             self.or_null(form, expr, _NULL_STRING, write)
         elif form.nullable:
@@ -194,7 +205,7 @@ class _InlineWriteEmitter(WriteCodeEmitter):
             self.code.append(f"text = {expr}.encode()")
             self.numbers.append(("int16", "len(text)"))
             self.flush()
-            self.code.append("append(text)")
+            self.code.append(f"{self.append}(text)")
 
     def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits a call, not inline code: the called function also accepts buffers besides bytes."""
@@ -213,7 +224,7 @@ class _InlineWriteEmitter(WriteCodeEmitter):
             self.imports.wire("writing", "uvarint")
             count = [
                 f"count = len({expr})",
-                "append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))",
+                f"{self.append}(UVARINT[count + 1] if count < 127 else uvarint(count + 1))",
             ]
             self.or_null(form, expr, _NULL_INT32, [*count, *elements])
             return
@@ -238,26 +249,29 @@ class _InlineWriteEmitter(WriteCodeEmitter):
             _, size = self.imports.array_shapes(field.spec.element_type)
             if form.compact:
                 self.imports.wire("writing", "UVARINT")
-                length = f"append(UVARINT[count // {size} + 1])"
+                length = f"{self.append}(UVARINT[count // {size} + 1])"
             else:
                 length = self.call(write_length, f"count // {size}")
-            packed = [length, "append(bytes(values))"]
+            packed = [length, f"{self.append}(bytes(values))"]
             others = [when("type(values) is PACKED", packed, others)]
         branches: list[tuple[str, Code]] = [
             ("type(values) is not list or count > 126", others),
-            ("count", [f"append({shapes}[count].pack({count}, *values))"]),
+            ("count", [f"{self.append}({shapes}[count].pack({count}, *values))"]),
         ]
         self.flush()
         self.code.append(f"values = {expr}")
-        write: Code = ["count = len(values)", choose(branches, [f'append(b"{empty}")'])]
+        write: Code = ["count = len(values)", choose(branches, [f'{self.append}(b"{empty}")'])]
         self.or_null(form, "values", _NULL_INT32, write)
 
 
 class _NativeWriteEmitter(_InlineWriteEmitter):
     """Emits code like that of the STRAIGHT style, which gets slots by index (NATIVE style).
 
-    In the emitted code, the variable `kind` is the class of the struct.
+    In the emitted code, the variable `kind` is the class of the struct. mypyc inlines a call of
+    `append` that names the list.
     """
+
+    append = "pieces.append"
 
     def variable(self, expr: str) -> str:
         slot = expr.removeprefix(f"{self.target}.")
@@ -285,20 +299,21 @@ class _NativeWriteEmitter(_InlineWriteEmitter):
         self.code.append(f"encoded = compact_int32s({expr})")
         code, self.code = self.code, []
         super()._numbers_array(field, form, expr)
-        self.code = [*code, when("encoded is not None", ["append(encoded)"], self.code)]
+        self.code = [*code, when("encoded is not None", [f"{self.append}(encoded)"], self.code)]
 
     def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         self.flush()
         self.refuse_null(field, form, expr)
         for name in ("utf8", "compact_string_length", "UVARINT") if form.compact else ("utf8",):
             self.imports.wire("writing", name)
-        write: Code = [f"text = utf8({expr})", "size = len(text)"]
+        write = [f"text = utf8({expr})", "size = len(text)"]
         if form.compact:
             length = "UVARINT[size + 1] if size < 127 else compact_string_length(size)"
         else:
             name, _ = self.imports.shape(["int16"])
             length = f"{name}.pack(size)"
-        self.or_null(form, expr, _NULL_STRING, [*write, f"append({length})", "append(text)"])
+        write.append(f"{self.append}({length})")
+        self.or_null(form, expr, _NULL_STRING, [*write, f"{self.append}(text)"])
 
 
 def _function_of_present(kind: str, form: FieldForm) -> str:
