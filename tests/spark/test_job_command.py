@@ -53,3 +53,36 @@ def test_output_of_the_command(embedded_topics: Topics, topic_name: str, tmp_pat
     assert "kproto-pipeline: error: " in done.stderr
     assert "holds mine, which is no increment" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--output", "s3a://bucket/lake"],
+            "fs.s3a.S3AFileSystem not found",
+        ),
+        (["--set", "output.options.compression=zzz"], r"[CODEC_NOT_AVAILABLE.WITH_AVAILABLE_"),
+        (["--spark", "spark.sql.shuffle.partitions=x"], "INVALID_CONF_VALUE"),
+        (["--spark", "spark.master=nowhere"], "Master must either be yarn or start with spark"),
+        (
+            ["--output", "/proc/nowhere/lake"],
+            "No such file or directory: '/proc/nowhere'",
+        ),
+    ],
+)
+def test_error_of_spark_is_one_line(
+    embedded_topics: Topics, topic_name: str, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    embedded_topics.fill(topic_name, RECORDS)
+    source = (f"kafka.bootstrap.servers={embedded_topics.bootstrap}", f"subscribe={topic_name}")
+    options = [word for each in source for word in ("--source", each)]
+    command = [*COMMAND, "--output", f"{tmp_path}/lake", *options, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 1
+    assert done.stderr.count("\nkproto-pipeline: error: ") == 1
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("kproto-pipeline: error: ")
+    assert words in line
+    assert "Traceback" not in done.stderr
+    assert "\tat " not in done.stderr

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         OutputDamagedError,
         OutputExistsError,
         SettingError,
+        SparkError,
     )
     from .job_run import RunResult, run
     from .manifest import JobCounts
@@ -31,6 +32,7 @@ _MODULES = {
     "OutputExistsError": "errors",
     "RunResult": "job_run",
     "SettingError": "errors",
+    "SparkError": "errors",
     "run": "job_run",
     "run_job": "parquet_job",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "OutputExistsError",
     "RunResult",
     "SettingError",
+    "SparkError",
     "run",
     "run_job",
 ]

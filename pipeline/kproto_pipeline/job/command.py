@@ -7,10 +7,12 @@ codes: 0 success, 1 an error (printed to stderr), 2 wrong arguments, 130 an inte
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import format_exc
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from kproto.version import __version__
@@ -69,11 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.command == "check":
                 print(f"{options.file or 'settings'}: valid; mode {settings.mode}")
                 return 0
-            return _run(settings)
+            return _run(settings, verbose=options.verbose)
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return INTERRUPTED
         except KprotoError as error:
+            if options.verbose:
+                print(getattr(error, "details", "") or format_exc().rstrip(), file=sys.stderr)
             print(f"kproto-pipeline: error: {error}", file=sys.stderr)
             return 1
 
@@ -95,6 +99,11 @@ def _parser() -> argparse.ArgumentParser:
             name, help=what.partition(".")[0], description=what, **described
         )
         command.add_argument("file", nargs="?", type=Path, help="settings, as TOML")
+        command.add_argument(
+            "--verbose",
+            action="store_true",
+            help="print the traceback of an error, and all that Spark logs",
+        )
         command.add_argument("--mode", help="once, incremental or stream")
         command.add_argument("--output", metavar="PATH", help="output.path")
         command.add_argument(
@@ -190,14 +199,14 @@ def check_installed() -> None:
         )
 
 
-def _run(settings: JobSettings) -> int:
-    from pyspark.errors import PySparkException
-
+def _run(settings: JobSettings, *, verbose: bool) -> int:
     from .command_run import run_command
 
-    try:
-        return run_command(settings)
-    except PySparkException as error:
-        # Spark's message includes the message of the data source.
-        print(f"kproto-pipeline: error: {error}", file=sys.stderr)
-        return 1
+    if not verbose:
+        logging.getLogger().addFilter(_is_not_of_py4j)
+    return run_command(settings, verbose=verbose)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Returns False for a record that py4j logs for each connection to an ended Java process."""
+    return "py4j" not in record.pathname

@@ -26,18 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["run_command"]
 
 
-def run_command(settings: JobSettings) -> int:
+def run_command(settings: JobSettings, *, verbose: bool = False) -> int:
     """Runs the job and prints a summary; returns the exit code.
 
     If an interrupt ends a stream, prints the summary and returns `INTERRUPTED`.
 
     Raises:
         KprotoError: as in `run`.
+        SparkError: Spark, Java or a file system failed.
         KeyboardInterrupt: an interrupt ended a job that is not a stream.
     """
     spark_started = time.monotonic()
     stopped = threading.Event()
-    with spark_session("kproto-pipeline", settings.spark) as spark:
+    with spark_session("kproto-pipeline", settings.spark, verbose=verbose) as spark:
         started = time.monotonic()
         with ProgressLine(spark, settings.read_options) as line:
             interrupted = False

@@ -1,4 +1,4 @@
-"""The errors of a job: of its settings, its output and its counts."""
+"""The errors of a job: of its settings, its output, its counts and Spark."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ __all__ = [
     "OutputDamagedError",
     "OutputExistsError",
     "SettingError",
+    "SparkError",
 ]
 
 
@@ -34,3 +35,17 @@ class OutputDamagedError(KprotoError):
 
     Also raised if a manifest is unreadable, or of a version that this release does not support.
     """
+
+
+class SparkError(KprotoError):
+    """Spark, Java or a file system failed; the message has their words in one line.
+
+    `details` is the traceback, with the stack trace of Java.
+    """
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message, details)
+        self.details = details
+
+    def __str__(self) -> str:
+        return str(self.args[0])

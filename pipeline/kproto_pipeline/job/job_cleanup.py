@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Final
+
+from .spark_errors import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +44,8 @@ def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterato
             _cancel_jobs(spark, tag)
             undo()
         except Exception as error:  # noqa: BLE001 - the caller raises the error of the block
-            logger.warning("files of the failed job could not be removed: %s", error)
+            words = describe_error(error)
+            logger.warning("files of the failed job could not be removed: %s", words)
 
     context = spark.sparkContext
     context.addJobTag(tag)
@@ -53,7 +56,8 @@ def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterato
         thread.start()
         thread.join()
         if isinstance(fault, Exception):
-            context.removeJobTag(tag)
+            with suppress(Exception):  # Java has ended; the caller raises the error of the block
+                context.removeJobTag(tag)
         raise
     context.removeJobTag(tag)
 

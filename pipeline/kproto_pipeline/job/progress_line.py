@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from kproto.wire.errors import KprotoError
@@ -124,14 +125,18 @@ class ProgressLine:
             self._draw(self._prefix() + line)
 
     def _finished_fraction(self) -> float:
-        """Returns the share of finished tasks in Spark's active stages; 0 if no stage is active."""
-        tracker = self._spark.sparkContext.statusTracker()
+        """Returns the share of finished tasks in Spark's active stages; 0 if no stage is active.
+
+        Also returns 0 if Spark has failed, because the run raises the error.
+        """
         done = tasks = 0
-        for number in tracker.getActiveStageIds():
-            info = tracker.getStageInfo(number)
-            if info is not None:
-                done += info.numCompletedTasks
-                tasks += info.numTasks
+        with suppress(Exception):
+            tracker = self._spark.sparkContext.statusTracker()
+            for number in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(number)
+                if info is not None:
+                    done += info.numCompletedTasks
+                    tasks += info.numTasks
         return done / tasks if tasks else 0.0
 
     def _latest_offsets(self) -> dict[str, int]:

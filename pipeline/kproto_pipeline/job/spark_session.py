@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from .interrupts import run_in_thread, uninterrupted
+from .java_output import JavaOutput
+from .spark_errors import spark_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,10 +42,17 @@ _LOCAL_DEFAULTS: Final = {
 
 
 @contextmanager
-def spark_session(name: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+def spark_session(
+    name: str, conf: Mapping[str, str], *, verbose: bool = False
+) -> Iterator[SparkSession]:
     """Yields a Spark session with these properties, and stops it after the block.
 
-    The master is `local[*]`, unless the properties or `spark-submit` set another master.
+    The master is `local[*]`, unless the properties or `spark-submit` set another master. The lines
+    that Java writes to stderr are forwarded; without `verbose`, stack traces are left out.
+
+    Raises:
+        SparkError: Spark did not start, or the block raised an error of Spark, Java or a file
+        system.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # PySpark and its workers warn about the pandas version; kproto does not use pandas.
@@ -53,16 +62,18 @@ def spark_session(name: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     # process running, and PySpark sets a Ctrl-C handler, which interrupts calls to Java, only if it
     # starts in the main thread.
     started: list[SparkSession] = []
+    output = JavaOutput(verbose=verbose)
     try:
-        run_in_thread(lambda: started.append(_start(name, conf)), lambda: None)
-        yield started[0]
+        with spark_errors():
+            run_in_thread(lambda: started.append(_start(name, conf, output)), lambda: None)
+            yield started[0]
     finally:
         with uninterrupted():
-            for spark in started:
-                _stop(spark)
+            _stop(started[0] if started else None)
+            output.close()
 
 
-def _start(name: str, conf: Mapping[str, str]) -> SparkSession:
+def _start(name: str, conf: Mapping[str, str], output: JavaOutput) -> SparkSession:
     from pyspark.sql import SparkSession
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has a conf of its own
@@ -73,24 +84,34 @@ def _start(name: str, conf: Mapping[str, str]) -> SparkSession:
         defaults |= _LOCAL_DEFAULTS
     if master:
         defaults["spark.master"] = master
-    builder = SparkSession.builder.appName(name)
-    for key, value in {**defaults, **conf}.items():
+    properties = {"spark.app.name": name, **defaults, **conf}
+    output.start_java(properties)
+    builder = SparkSession.builder
+    for key, value in properties.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _stop(spark: SparkSession) -> None:
-    """Stops Spark and waits for its Java process, which inherited stdout; kills it after 20 s."""
+def _stop(spark: SparkSession | None) -> None:
+    """Stops Spark and waits for its Java process, which inherited stdout; kills it after 20 s.
+
+    Ignores errors: they mean that Java has ended already.
+    """
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
     java = getattr(gateway, "proc", None)
-    spark.stop()
+    if spark is not None:
+        with suppress(Exception):
+            spark.stop()
     if gateway is None or java is None:
         return  # spark-submit or the caller started Java
-    gateway.shutdown()
+    with suppress(Exception):
+        gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
-    java.stdin.close()
+    SparkContext._active_spark_context = None
+    with suppress(OSError):
+        java.stdin.close()
     try:
         java.wait(_JAVA_EXIT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
