@@ -7,8 +7,9 @@ data. `range_fetcher` fetches; `columns` converts each response to Arrow record 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from kproto.stored.aborted_transactions import AbortedTransactions
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from ..planning.offset_ranges import OffsetRange
 
 __all__ = ["KprotoInputPartition", "PartitionReader"]
+
+
+#: Spark's limit for the rows of an Arrow batch that Python returns; 0 and -1 mean no limit.
+_OUTPUT_LIMIT: Final = "spark.sql.execution.arrow.maxRecordsPerOutputBatch"
 
 
 class KprotoInputPartition(InputPartition):
@@ -57,6 +62,16 @@ class PartitionReader(WorkerSocketTuning):
             KprotoError: any error of the client.
         """
         drop_archive_finders()
+        limit = _max_rows_per_batch()
+        if limit is None:
+            yield from self._batches(partition)
+            return
+        for batch in self._batches(partition):
+            for first in range(0, batch.num_rows, limit):
+                yield batch.slice(first, limit)
+
+    def _batches(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of an input partition in batches of any size; see `read`."""
         options = self._options
         as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
         if options.cloud_events:
@@ -85,3 +100,15 @@ class PartitionReader(WorkerSocketTuning):
                 hint = "with mode=PERMISSIVE an unreadable record is a row with its bytes"
                 error.args = (f"{error.topic}[{error.partition}]: {error}; {hint}",)
                 raise
+
+
+def _max_rows_per_batch() -> int | None:
+    """Returns the most rows that Spark accepts in a batch of this task; None if it has no limit.
+
+    Spark divides a larger batch. PySpark 4.2.0 then returns some rows twice, so the reader itself
+    divides the batch. Spark applies the limit only if the task has the local property.
+    """
+    context = TaskContext.get()
+    text = None if context is None else context.getLocalProperty(_OUTPUT_LIMIT)
+    limit = int(text) if text else 0
+    return limit if limit > 0 else None
