@@ -29,6 +29,7 @@ from .producer.errors import (
 )
 from .producer.producer import Producer
 from .producer.settings import CompressionName
+from .producer.transactions.open_transaction import OpenTransaction
 from .producer.transactions.prepared_transaction import PreparedTransactionState
 from .producer.transactions.transaction import Transaction
 from .producer_record import EncodedRecords, ProducerRecord
@@ -64,6 +65,7 @@ __all__ = [
     "LogTruncatedError",
     "NewTopic",
     "NoCommittedOffsetError",
+    "OpenTransaction",
     "PreparedTransactionState",
     "Producer",
     "ProducerRecord",

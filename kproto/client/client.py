@@ -29,11 +29,12 @@ from .admin.topics import (
     raise_for_created,
     raise_for_deleted,
 )
-from .commits.group_offsets import commit_group_offsets
+from .commits.group_offsets import all_committed_offsets, commit_group_offsets
+from .commits.offset_requests import CommittedOffset, checked_commits
 from .consumer.consumer import Consumer, Start
 from .consumer.group_consumer import GroupConsumer
 from .consumer.rebalance_listener import RebalanceCallback, RebalanceCallbacks
-from .consumer.user_offsets import checked_mapping, checked_offsets, checked_tp
+from .consumer.user_offsets import checked_mapping, checked_tp
 from .core.open_parts import OpenParts
 from .core.tasks import shielded
 from .fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FETCH_BYTES, FetchOptions
@@ -62,6 +63,7 @@ from .producer.partitioner import Partitioner, PartitionerName
 from .producer.producer import Producer
 from .producer.run_producer import RunProducer
 from .producer.settings import CompressionName, ProducerSettings, RequiredAcks
+from .producer.transactions.open_transaction import OpenTransaction, end_transaction
 from .settings import ClientSettings, contradicting_prefixes, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -366,19 +368,44 @@ class Client:
     async def commit_offsets(
         self,
         group: str,
-        offsets: Mapping[TopicPartition, int],
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
         *,
         topic_ids: Mapping[TopicPartition, Uuid] | None = None,
     ) -> None:
         """Commits offsets for a group without members, as Kafka's admin client does (KIP-396).
 
-        `offsets` maps partitions to the offset of the next record to be read. `topic_ids` are the
-        ids that the topics had when the caller determined the offsets. By default, the client
+        `offsets` maps partitions to the offset of the next record to be read; an offset may be a
+        `CommittedOffset` with metadata. `topic_ids` are the ids that the topics had when the caller
+        determined the offsets. By default, the client
         requests metadata, and takes the topic ids from the response. Retries for `api_timeout_ms`.
         Raises BrokerResponseError for the first error, such as UNKNOWN_MEMBER_ID for a group that
         has members, and ConfigurationError for invalid partitions and offsets.
         """
-        await commit_group_offsets(self._view, group, checked_offsets(offsets), topic_ids)
+        commits = checked_commits(checked_mapping("offsets", offsets))
+        await commit_group_offsets(self._view, group, commits, topic_ids)
+
+    async def committed_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+        """Returns all committed offsets of a group, also of a group without members.
+
+        While a transaction that commits offsets of the group is open, and for other retriable
+        errors, the request is retried for `api_timeout_ms`. Raises BrokerResponseError.
+        """
+        return await all_committed_offsets(self._view, group)
+
+    async def end_transaction(self, transaction: OpenTransaction, *, committed: bool) -> None:
+        """Commits or aborts a transaction that `Transaction.leave_open` has left open.
+
+        Any process can make the call, also again with the same arguments, until a new producer with
+        the transactional id starts. Retries for `api_timeout_ms`.
+
+        Raises ProducerFencedError if a new producer with the transactional id has started, or if
+        brokers have aborted the transaction after its timeout. Raises TransactionAbortedError if
+        the coordinator has refused to commit the transaction, which is then aborted. Raises
+        FatalTransactionError for other errors; it is then unknown whether the transaction is
+        committed if the text says so.
+        """
+        self._view.loop_guard.check()
+        await end_transaction(self._view, transaction, committed=committed)
 
     async def fetch(
         self,

@@ -128,6 +128,30 @@ async def test_new_producer_fences_the_earlier_one(
     assert await committed(client, topic) == [b"2"]
 
 
+async def test_other_client_ends_a_transaction_that_was_left_open(
+    client: kproto.Client, topic: str, bootstrap: str
+) -> None:
+    transactional_id, group_id = new_id(), new_id()
+    for number, is_committed in enumerate((True, False, True)):
+        value = b"%d" % number
+        async with (
+            client.producer(transactional_id=transactional_id) as producer,
+            producer.transaction() as transaction,
+        ):
+            await producer.send(topic, value)
+            its = kproto.CommittedOffset(number, -1, "text")
+            await transaction.commit_offsets({(topic, 0): its}, group_id=group_id)
+            opened = await transaction.leave_open()
+        async with kproto.Client(bootstrap) as other:
+            for _ in range(2):
+                await other.end_transaction(opened, committed=is_committed)
+            await end_of(other, transactional_id)
+            last = number if is_committed else number - 1
+            expected = {(topic, 0): kproto.CommittedOffset(last, -1, "text")}
+            assert await other.committed_offsets(group_id) == expected
+    assert sorted(filter(None, await committed(client, topic))) == [b"0", b"2"]
+
+
 async def test_transaction_that_exceeds_its_timeout_is_aborted(
     client: kproto.Client, topic: str
 ) -> None:

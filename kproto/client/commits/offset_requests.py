@@ -7,7 +7,7 @@ earlier versions have topic names.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ...messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -27,7 +27,8 @@ from ...messages.offset_fetch_response import (
     OffsetFetchResponseTopics,
 )
 from ...protocol.error_codes import error_of_code, raise_for_code
-from ...wire.errors import BrokerResponseError, ProtocolError
+from ...wire.checks import check_whole_number
+from ...wire.errors import BrokerResponseError, ConfigurationError, ProtocolError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 
@@ -35,11 +36,17 @@ __all__ = [
     "CommittedOffset",
     "Identity",
     "OffsetAndMetadata",
+    "all_committed_in",
+    "checked_commits",
     "commit_answers",
     "commit_requests",
     "committed_in",
     "committed_requests",
 ]
+
+#: The largest offset (int64), and the largest leader epoch (int32).
+_LAST_OFFSET: Final = 0x7FFF_FFFF_FFFF_FFFF
+_LAST_EPOCH: Final = 0x7FFF_FFFF
 
 
 class Identity(Protocol):
@@ -77,6 +84,37 @@ class CommittedOffset(NamedTuple):
     offset: int
     leader_epoch: int
     metadata: str
+
+
+def checked_commits(
+    offsets: Mapping[TopicPartition, int | CommittedOffset],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Returns the offsets of a user for a commit.
+
+    Raises ConfigurationError for invalid partitions, offsets and metadata.
+    """
+    found = {}
+    for tp, given in offsets.items():
+        match tp:
+            case (str(), int()):
+                found[tp] = _checked_commit(tp, given)
+            case _:
+                raise ConfigurationError(
+                    f"{tp!r:.80} is no partition; it is written as (topic, number)"
+                )
+    return found
+
+
+def _checked_commit(tp: TopicPartition, given: int | CommittedOffset) -> OffsetAndMetadata:
+    if not isinstance(given, CommittedOffset):
+        check_whole_number(f"the offset of {tp!r}", given, 0, _LAST_OFFSET)
+        return OffsetAndMetadata(given)
+    offset, leader_epoch, metadata = given
+    check_whole_number(f"the offset of {tp!r}", offset, 0, _LAST_OFFSET)
+    check_whole_number(f"the leader epoch of {tp!r}", leader_epoch, UNKNOWN_EPOCH, _LAST_EPOCH)
+    if not isinstance(metadata, str):
+        raise ConfigurationError(f"the metadata of {tp!r} is {metadata!r:.80}; it must be a str")
+    return OffsetAndMetadata(offset, leader_epoch, metadata=metadata)
 
 
 def commit_requests(
@@ -153,11 +191,11 @@ def commit_answers(
 
 def committed_requests(
     group_id: str,
-    tps: Iterable[TopicPartition],
+    tps: Iterable[TopicPartition] | None,
     id_of: Callable[[str], Uuid],
     identity: Identity | None = None,
 ) -> Iterator[OffsetFetchRequest]:
-    """Yields alternative requests for the committed offsets of `tps`.
+    """Yields alternative requests for the committed offsets of `tps`; None means all partitions.
 
     The first request is for the newest brokers; the caller sends the first request that the
     coordinator supports. `id_of` returns the id of a topic, all zeros if it is unknown. `identity`
@@ -166,20 +204,22 @@ def committed_requests(
     transaction that commits it is pending (KIP-447).
     """
     by_topic: dict[str, list[int]] = {}
-    for topic, partition in tps:
+    for topic, partition in tps or ():
         by_topic.setdefault(topic, []).append(partition)
     topics = [
         OffsetFetchRequestTopics(name=name, topic_id=id_of(name), partition_indexes=partitions)
         for name, partitions in by_topic.items()
     ]
-    group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
+    group = OffsetFetchRequestGroup(group_id=group_id, topics=None if tps is None else topics)
     if identity is not None:
         group.member_id, group.member_epoch = identity.member_id, identity.generation
     yield OffsetFetchRequest(groups=[group], require_stable=True)  # v8 on (KIP-709)
     for require_stable in (True, False):  # v7, and before
         yield OffsetFetchRequest(
             group_id=group_id,
-            topics=[
+            topics=None
+            if tps is None
+            else [
                 OffsetFetchRequestTopic(name=name, partition_indexes=partitions)
                 for name, partitions in by_topic.items()
             ],
@@ -198,6 +238,22 @@ def committed_in(
     Raises BrokerResponseError for the first error, ProtocolError if a partition is missing.
     """
     tps = list(tps)
+    names = {id_of(topic): topic for topic, _ in tps}
+    found = all_committed_in(response, group_id, lambda topic_id: names.get(topic_id, ""))
+    for name, partition in tps:
+        if (name, partition) not in found:
+            raise ProtocolError(f"the response to OffsetFetch lacks {name}[{partition}]")
+    return {tp: found[tp] for tp in tps}
+
+
+def all_committed_in(
+    response: OffsetFetchResponse, group_id: str, name_of: Callable[[Uuid], str]
+) -> dict[TopicPartition, CommittedOffset | None]:
+    """Returns the committed offset of each partition in a response; None if there is none.
+
+    `name_of` returns the name of a topic, which a response of v10 lacks. Raises BrokerResponseError
+    for the first error.
+    """
     what = f"fetching committed offsets of group {group_id!r}"
     topics: list[OffsetFetchResponseTopic] | list[OffsetFetchResponseTopics] = response.topics
     code = response.error_code
@@ -205,17 +261,13 @@ def committed_in(
         if group.group_id == group_id:
             topics, code = group.topics, group.error_code
     raise_for_code(code, what)
-    names = {id_of(topic): topic for topic, _ in tps}
     found: dict[TopicPartition, CommittedOffset | None] = {}
     for topic in topics:
-        name = topic.name or names.get(getattr(topic, "topic_id", ZERO_UUID), "")
+        name = topic.name or name_of(getattr(topic, "topic_id", ZERO_UUID))
         for part in topic.partitions:
             raise_for_code(part.error_code, f"{what}, of {name}[{part.partition_index}]")
             known = CommittedOffset(
                 part.committed_offset, part.committed_leader_epoch, part.metadata or ""
             )
             found[name, part.partition_index] = known if known.offset >= 0 else None
-    for name, partition in tps:
-        if (name, partition) not in found:
-            raise ProtocolError(f"the response to OffsetFetch lacks {name}[{partition}]")
-    return {tp: found[tp] for tp in tps}
+    return found

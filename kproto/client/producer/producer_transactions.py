@@ -20,6 +20,7 @@ from .accumulator import RecordAccumulator
 from .append_queues import AppendQueues
 from .errors import TransactionAbortedError
 from .sender import Sender
+from .transactions.open_transaction import OpenTransaction
 from .transactions.prepared_transaction import PreparedTransactionState
 from .transactions.transaction_driver import TransactionDriver
 from .transactions.transaction_manager import TransactionManager
@@ -140,13 +141,39 @@ class ProducerTransactions:
                 "the producer has no two-phase commit: create it by "
                 "Client.producer(transactional_id=…, two_phase_commit=True)"
             )
+        await self._store(transaction)
+        return PreparedTransactionState(*manager.identity)
+
+    async def leave_open(self, transaction: object) -> OpenTransaction:
+        """Flushes the transaction, and leaves it open; see `Transaction.leave_open`."""
+        manager = self._manager
+        await self._store(transaction)
+        if manager.is_empty:
+            raise ConfigurationError(
+                "the transaction has no records and no offsets, so there is nothing to leave open"
+            )
+        opened = OpenTransaction(
+            manager.transactional_id,
+            *manager.identity,
+            manager.timeout_ms,
+            manager.transaction_version,
+        )
+        self._current = None
+        manager.leave_open()
+        return opened
+
+    async def _store(self, transaction: object) -> None:
+        """Refuses further records and offsets, and waits until those of the transaction are stored.
+
+        Raises the error of the transaction if something is not stored.
+        """
+        manager = self._manager
         self._check_current(transaction)
         self._is_prepared = True
         await self._until_stored(transaction)
         self._check_not_ended(transaction)
         if manager.state is not _S.IN_TRANSACTION:
             raise manager.failure() from manager.cause
-        return PreparedTransactionState(*manager.identity)
 
     async def _until_stored(self, transaction: object) -> None:
         """Waits until all records and offsets of a transaction are stored, or its state changes."""

@@ -207,6 +207,25 @@ def committing_for_a_group(scene: Scene) -> Awaitable[object]:
     return scene.client.commit_offsets("without-members", {(FIXED, 0): 1})
 
 
+@row("Client.committed_offsets")
+async def requesting_committed_offsets(scene: Scene) -> Awaitable[object]:
+    async with kproto.Client(scene.bootstrap) as other:
+        await other.commit_offsets("committed", {(FIXED, 0): 1})
+    return scene.client.committed_offsets("committed")
+
+
+@row("Client.end_transaction")
+async def ending_a_transaction_of_another_process(scene: Scene) -> Awaitable[object]:
+    async with (
+        kproto.Client(scene.bootstrap) as other,
+        other.producer(transactional_id="left-open") as producer,
+        producer.transaction() as transaction,
+    ):
+        await producer.send(WRITTEN, b"left open", partition=1)
+        opened = await transaction.leave_open()
+    return scene.client.end_transaction(opened, committed=True)
+
+
 @row("Client.fetch")
 def fetching(scene: Scene) -> Awaitable[object]:
     return scene.client.fetch(FIXED, 0, 0, max_wait_ms=20)

@@ -6,18 +6,15 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
-from ....wire.checks import check_whole_number
 from ....wire.errors import ConfigurationError
-from ...commits.offset_requests import OffsetAndMetadata
+from ...commits.offset_requests import CommittedOffset, checked_commits
 from ...commits.transactional_commit import TransactionalCommit, TransactionalOffsetSource
 from ...metadata.cluster import TopicPartition
 from ..errors import FatalTransactionError, TransactionAbortedError
+from .open_transaction import OpenTransaction
 from .prepared_transaction import PreparedTransactionState
 
 __all__ = ["Transaction", "TransactionOwner"]
-
-#: The largest offset (int64).
-_LAST_OFFSET = 0x7FFF_FFFF_FFFF_FFFF
 
 
 class TransactionOwner(Protocol):
@@ -51,6 +48,10 @@ class TransactionOwner(Protocol):
         """Flushes the transaction, and refuses further records."""
         ...
 
+    async def leave_open(self, transaction: object) -> OpenTransaction:
+        """Flushes the transaction, and leaves it open."""
+        ...
+
     async def commit_offsets(
         self, transaction: object, commit: TransactionalCommit | TransactionalOffsetSource
     ) -> None:
@@ -80,6 +81,7 @@ class Transaction:
         self._is_entered = False
         self._has_begun = False
         self._is_aborted = False  # by `abort`
+        self._is_left_open = False
         self._is_committed: bool | None = False
         self._failure: FatalTransactionError | None = None  # of the commit
 
@@ -97,7 +99,7 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is None and self._is_aborted:
+        if error is None and (self._is_aborted or self._is_left_open):
             return
         if error is None:
             try:
@@ -126,7 +128,7 @@ class Transaction:
         """True if the transaction is committed, False if not; None if that is unknown.
 
         Read it after a cancellation or a timeout that may have arrived during the end of the block.
-        The outcome is unknown if no response to the commit arrived in time.
+        The outcome is unknown if no response to the commit arrived in time, and after `leave_open`.
         """
         return self._is_committed
 
@@ -168,19 +170,40 @@ class Transaction:
         self._check_begun()
         return await self._owner.prepare(self)
 
+    async def leave_open(self) -> OpenTransaction:
+        """Flushes the transaction, and leaves it open for another process.
+
+        The other process ends the transaction by `Client.end_transaction`. The end of the block
+        then has no effect, and the producer accepts nothing more: close it. Until the end of the
+        transaction, consumers with `read_committed` get no later records of its partitions. A new
+        producer with the transactional id aborts the transaction, and brokers abort it after
+        `transaction_timeout_ms`.
+
+        Raises TransactionAbortedError if a record or a commit of offsets has failed,
+        FatalTransactionError if the producer cannot continue, and ConfigurationError outside of the
+        block or for an empty transaction. After these errors, or if the call is cancelled, the end
+        of the block aborts the transaction.
+        """
+        self._check_begun()
+        opened = await self._owner.leave_open(self)
+        self._is_left_open = True
+        self._is_committed = None
+        return opened
+
     async def commit_offsets(
         self,
-        offsets: TransactionalOffsetSource | Mapping[TopicPartition, int],
+        offsets: TransactionalOffsetSource | Mapping[TopicPartition, int | CommittedOffset],
         *,
         group_id: str | None = None,
     ) -> None:
         """Commits offsets of a group when the transaction is committed (KIP-447).
 
         `offsets` is a group consumer, or a mapping from partitions to the offset of the next record
-        to be read, for the group `group_id`. For a consumer, commits the offsets after the last
-        records that it has returned; the coordinator checks that the member of the consumer still
-        owns the partitions. From this call on the consumer commits nothing by itself. After an
-        abort, call `seek_to_committed` of the consumer to move its positions back.
+        to be read, for the group `group_id`; an offset may be a `CommittedOffset` with metadata.
+        For a consumer, commits the offsets after the last records that it has returned; the
+        coordinator checks that the member of the consumer still owns the partitions. From this call
+        on the consumer commits nothing by itself. After an abort, call `seek_to_committed` of the
+        consumer to move its positions back.
 
         Raises TransactionAbortedError if the offsets are not committed, for example because the
         group has reassigned the partitions. Raises FatalTransactionError if the producer cannot
@@ -195,7 +218,8 @@ class Transaction:
 
 
 def _commit_of(
-    offsets: TransactionalOffsetSource | Mapping[TopicPartition, int], group_id: str | None
+    offsets: TransactionalOffsetSource | Mapping[TopicPartition, int | CommittedOffset],
+    group_id: str | None,
 ) -> TransactionalCommit | TransactionalOffsetSource:
     if not isinstance(offsets, Mapping):
         if not hasattr(offsets, "_transactional_commit"):
@@ -208,14 +232,4 @@ def _commit_of(
         return offsets
     if not isinstance(group_id, str) or not group_id:
         raise ConfigurationError(f"group_id is {group_id!r:.80}; offsets need the id of a group")
-    found = {}
-    for tp, offset in offsets.items():
-        match tp:
-            case (str(), int()):
-                check_whole_number(f"the offset of {tp!r}", offset, 0, _LAST_OFFSET)
-                found[tp] = OffsetAndMetadata(offset)
-            case _:
-                raise ConfigurationError(
-                    f"{tp!r:.80} is no partition; it is written as (topic, number)"
-                )
-    return TransactionalCommit(group_id, None, found)
+    return TransactionalCommit(group_id, None, checked_commits(offsets))

@@ -169,6 +169,11 @@ class TransactionManager:
         return self.state is _S.COMMITTING_TRANSACTION and self._may_end
 
     @property
+    def is_empty(self) -> bool:
+        """True while nothing was sent for the transaction."""
+        return not self._has_started
+
+    @property
     def drops_unsent(self) -> bool:
         """True if the transaction cannot be committed: batches that were not sent must fail."""
         return self.state in (_S.ABORTABLE_ERROR, _S.ABORTING_TRANSACTION, _S.FATAL_ERROR)
@@ -227,6 +232,19 @@ class TransactionManager:
         self.prepared = None
         self._has_started = True
         self._is_confirmed = True
+
+    def take_over(self, identity: ProducerIdAndEpoch, transaction_version: int, now: float) -> None:
+        """Continues the open transaction of another producer, only to end it."""
+        self.identity = identity
+        self.transaction_version = transaction_version
+        self.initialize()
+        self._change(_S.READY)
+        self.resume(now)
+
+    def leave_open(self) -> None:
+        """Changes to FATAL_ERROR: another process ends the transaction."""
+        why = "its transaction was left open for another process: close the producer"
+        self.fail(FatalTransactionError(why, self.transactional_id))
 
     def commit_offsets(self, commit: TransactionalCommit) -> None:
         """Adds offsets to the open transaction; `is_pending` tells when the coordinator has them.
