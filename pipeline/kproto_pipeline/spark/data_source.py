@@ -90,7 +90,14 @@ class KprotoDataSource(DataSource):
         return KprotoStreamReader(options, _checked_schema(schema, _columns(options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> KprotoWriter:
-        return KprotoWriter(*self._write_options(schema, overwrite))
+        options, columns = self._write_options(schema, overwrite)
+        if options.exactly_once:
+            raise OptionError(
+                "exactlyOnce is for streams: a batch query has no checkpoint that names its rows "
+                "when it runs again, and foreachBatch runs batch queries; use writeStream.format("
+                "'kproto'), or leave out exactlyOnce"
+            )
+        return KprotoWriter(options, columns)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool

@@ -176,12 +176,17 @@ class WriteOptions:
     """The typed options of a write. `topic`, if set, overrides the rows' column `topic`.
 
     If `cloud_events` is a content mode ("binary" or "structured"), the rows are CloudEvents that
-    are written in this mode.
+    are written in this mode. With `exactly_once` a stream writes in transactions, whose
+    transactional ids begin with `transactional_id_prefix`.
     """
 
     client: ClientOptions
     topic: str | None
     cloud_events: EventMode | None
+    exactly_once: bool
+    transactional_id_prefix: str
+    #: The time in ms after which brokers abort a transaction of a task that is still open.
+    transaction_timeout_ms: int
     #: The maximum uncompressed bytes of a batch with several rows. By default, brokers refuse
     #: batches over 1,048,588 bytes.
     batch_bytes: int
@@ -306,6 +311,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
            "cloud_events", word_parser({"false": None, "true": "binary", "binary": "binary",
                         "structured": "structured"}, ", "),
            "writes rows as CloudEvents in this content mode; true is binary"),
+    Option("exactlyOnce", "boolean", "false", OptionScope.SINK, "exactly_once", parse_boolean,
+           "a stream writes each micro-batch in transactions, and its rows once"),
+    Option("transactionalIdPrefix", "string", "kproto", OptionScope.SINK,
+           "transactional_id_prefix", parse_text,
+           "with exactlyOnce, the start of all transactional ids and groups"),
+    Option("kafka.transaction.timeout.ms", "int", "900000", OptionScope.SINK,
+           "transaction_timeout_ms", parse_int32,
+           "with exactlyOnce, the longest time from the first row of a micro-batch to its commit"),
     Option("kafka.batch.size", "int", "1000000", OptionScope.SINK, "batch_bytes", parse_int32,
            "uncompressed bytes of a batch; a larger row is a batch of its own", to_client=True),
     Option("kafka.max.in.flight.requests.per.connection", "1 to 5", None, OptionScope.SINK, None,
@@ -330,7 +343,7 @@ REFUSED: Final[Mapping[OptionScope, Mapping[str, str]]] = {
         "kafka.key.serializer": "keys are sent as the bytes of the column",
         "kafka.value.serializer": "values are sent as the bytes of the column",
         "kafka.interceptor.classes": _NO_INTERCEPTOR,
-        "kafka.transactional.id": "transactions are not supported; the sink writes at least once",
+        "kafka.transactional.id": "set exactlyOnce, and transactionalIdPrefix for its ids",
         "kafka.enable.idempotence": "the sink is idempotent in any case",
     },
 }

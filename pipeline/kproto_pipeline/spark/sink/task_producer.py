@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kproto.client import BatchDelivery, Client, Producer
 
     from ..options.option_table import WriteOptions
+    from .micro_batch import WrittenRows
 
 __all__ = ["EncodedBatch", "TaskProducer"]
 
@@ -60,8 +61,8 @@ class TaskProducer:
             self._task.result()
         self._task.call_soon(self._queue.put_nowait, batch)
 
-    def finish(self) -> None:
-        """Waits until every batch is acknowledged.
+    def finish(self, written: WrittenRows) -> None:
+        """Waits until every batch is acknowledged. `written` are the rows of the task.
 
         Raises:
             RowError: a batch was not acknowledged; the message names the row and the cause.
@@ -85,12 +86,17 @@ class TaskProducer:
     async def _send_all(self, client: Client) -> None:
         # Batches are complete, so lingering would only delay them.
         async with client.producer(linger_ms=0, acks="all") as producer:
-            in_flight: list[tuple[BatchDelivery, EncodedBatch]] = []
-            while (batch := await self._queue.get()) is not None:
-                in_flight.append((await _send(producer, batch), batch))
-                self._queue_slots.release()
-                in_flight = await _unfinished(in_flight, wait_for_all=False)
-            await _unfinished(in_flight, wait_for_all=True)
+            await self._send_batches(producer, await self._queue.get())
+
+    async def _send_batches(self, producer: Producer, batch: EncodedBatch | None) -> None:
+        """Sends `batch` and all batches after it; returns when all are acknowledged."""
+        in_flight: list[tuple[BatchDelivery, EncodedBatch]] = []
+        while batch is not None:
+            in_flight.append((await _send(producer, batch), batch))
+            self._queue_slots.release()
+            in_flight = await _unfinished(in_flight, wait_for_all=False)
+            batch = await self._queue.get()
+        await _unfinished(in_flight, wait_for_all=True)
 
 
 async def _send(producer: Producer, batch: EncodedBatch) -> BatchDelivery:

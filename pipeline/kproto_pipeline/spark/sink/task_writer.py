@@ -24,6 +24,7 @@ from ..client_pool import run_on_loop, shared_client
 from ..worker_imports import drop_archive_finders
 from .encoding_thread import EncodingThread
 from .errors import RowError
+from .row_checksum import RowChecksum
 from .sink_rows import SinkRows, sink_rows
 from .task_producer import EncodedBatch, TaskProducer
 
@@ -53,8 +54,14 @@ _STICKY_BYTES: Final = 128 << 10
 _UNTOUCHED_BYTES: Final = 16 << 20
 
 
-def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
+def write_rows(
+    options: WriteOptions,
+    batches: Iterable[pa.RecordBatch],
+    task_producer: TaskProducer | None = None,
+) -> int:
     """Writes all rows, waits for their acknowledgements, and returns the number of rows.
+
+    `task_producer` sends the batches, by default a new `TaskProducer`.
 
     Raises:
         RowError: a row cannot be written, or was not acknowledged.
@@ -64,22 +71,25 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
     bytes(_UNTOUCHED_BYTES)
     topics = _TopicPartitions(options)
     first = 0
+    checksum = RowChecksum()
 
     def encode(batch: pa.RecordBatch) -> None:
         nonlocal first
         rows = sink_rows(batch, options, first)
+        if options.exactly_once:
+            checksum.add(rows)
         sticky_rows = max(1, _STICKY_BYTES * batch.num_rows // max(1, batch.nbytes))
         for encoded in _encode(rows, topics, sticky_rows, options.batch_bytes):
             producer.send(encoded)
         first += batch.num_rows
 
-    with closing(TaskProducer(options)) as producer:
+    with closing(task_producer or TaskProducer(options)) as producer:
         encoding = EncodingThread(encode)
         try:
             for batch in _resized_batches(batches):
                 encoding.submit(batch)
             encoding.finish()
-            producer.finish()
+            producer.finish(checksum.written)
         finally:
             producer.close()  # first, so that the encoding thread does not block
             encoding.close()

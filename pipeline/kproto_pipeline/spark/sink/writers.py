@@ -1,13 +1,12 @@
 """Spark's writers for batches and streams: tasks write rows, the driver receives commit messages.
 
-Delivery is at least once: if Spark retries a task, the task writes all its rows again. In a stream,
-the commit message of a task has the ids of the query and the micro-batch.
+By default delivery is at least once: if Spark retries a task, the task writes all its rows again. A
+stream with `exactlyOnce` writes the rows of each task in a transaction, which the driver commits.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +18,14 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from ..client_pool import with_client
 from ..worker_sockets import WorkerSocketTuning
+from .batch_commit import abort_transactions, commit_micro_batch
+from .errors import ExactlyOnceError
+from .micro_batch import MicroBatch
+from .task_commit_message import TaskCommitMessage
 from .task_writer import write_rows
+from .transactional_task_producer import TransactionalTaskProducer
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -32,25 +37,13 @@ if TYPE_CHECKING:
 
     from ..options.option_table import WriteOptions
 
-__all__ = ["KprotoStreamWriter", "KprotoWriter", "TaskCommitMessage"]
+__all__ = ["KprotoStreamWriter", "KprotoWriter"]
 
 logger = logging.getLogger("kproto.pipeline")
 
 #: The maximum number of rows, and of bytes, of an Arrow batch if Spark passes rows.
 _BATCH_ROWS: Final = 10_000
 _BATCH_BYTES: Final = 8 << 20
-
-
-@dataclass
-class TaskCommitMessage(WriterCommitMessage):
-    """Holds the number of rows that a task wrote; all of them are acknowledged.
-
-    `query_id` and `batch_id` name the query and the micro-batch of a stream; None in a batch query.
-    """
-
-    rows: int
-    query_id: str | None = None
-    batch_id: str | None = None
 
 
 class _ArrowWriter(WorkerSocketTuning):
@@ -69,15 +62,26 @@ class _ArrowWriter(WorkerSocketTuning):
         Raises:
             RowError: a row cannot be written, or was not acknowledged.
         """
-        rows = write_rows(self._options, self._arrow(iterator))
         context = TaskContext.get()
         if context is None:
-            return TaskCommitMessage(rows)
+            return TaskCommitMessage(write_rows(self._options, self._arrow(iterator)))
+        query_id = context.getLocalProperty("sql.streaming.queryId")
+        batch_id = context.getLocalProperty("streaming.sql.batchId")
+        task = context.partitionId()
+        if not self._options.exactly_once:
+            rows = write_rows(self._options, self._arrow(iterator))
+            return TaskCommitMessage(rows, query_id, batch_id, task)
+        batch = self._micro_batch(query_id, batch_id)
+        producer = TransactionalTaskProducer(self._options, batch, task)
+        rows = write_rows(self._options, self._arrow(iterator), producer)
         return TaskCommitMessage(
-            rows,
-            context.getLocalProperty("sql.streaming.queryId"),
-            context.getLocalProperty("streaming.sql.batchId"),
+            rows, query_id, batch_id, task, producer.topic, producer.transaction
         )
+
+    def _micro_batch(self, query_id: str | None, batch_id: str | int | None) -> MicroBatch:
+        if query_id is None or batch_id is None:
+            raise ExactlyOnceError("Spark has passed no id of a streaming query to the task")
+        return MicroBatch(self._options.transactional_id_prefix, query_id, int(batch_id))
 
     def _arrow(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         return iterator
@@ -147,25 +151,49 @@ def _arrow_value(value: Any) -> Any:
     return value
 
 
-class _StreamCommits:
+class _StreamWriter(_ArrowWriter):
     """The methods of stream writers that the driver calls after a micro-batch."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Does nothing: all rows of the micro-batch are acknowledged already."""
+        """Commits the transactions of the tasks with `exactlyOnce`; otherwise does nothing.
+
+        All rows of the micro-batch are acknowledged already.
+
+        Raises:
+            ExactlyOnceError: not all transactions are committed.
+            KprotoError: no broker is reachable.
+        """
+        found = [each for each in messages if isinstance(each, TaskCommitMessage)]
+        if not self._options.exactly_once or not found:
+            return
+        batch = self._micro_batch(found[0].query_id, batchId)
+        with_client(
+            self._options.client,
+            lambda client: commit_micro_batch(client, batch, found),
+            retry=True,
+        )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Warns that acknowledged rows stay in the topic; a restarted query writes them again."""
-        logger.warning(
-            "micro-batch %d failed: rows that were acknowledged stay in the topic", batchId
-        )
+        """Aborts the transactions of the tasks with `exactlyOnce`.
+
+        Otherwise warns that acknowledged rows stay in the topic; a restarted query writes them
+        again.
+        """
+        if not self._options.exactly_once:
+            logger.warning(
+                "micro-batch %d failed: rows that were acknowledged stay in the topic", batchId
+            )
+            return
+        found = [each for each in messages if isinstance(each, TaskCommitMessage)]
+        with_client(self._options.client, lambda client: abort_transactions(client, found))
 
 
 if DataSourceStreamArrowWriter is not None:
 
-    class KprotoStreamWriter(_StreamCommits, _ArrowWriter, DataSourceStreamArrowWriter):
+    class KprotoStreamWriter(_StreamWriter, DataSourceStreamArrowWriter):
         """Writes the rows of each micro-batch."""
 
 else:
 
-    class KprotoStreamWriter(_StreamCommits, _RowWriter, DataSourceStreamWriter):  # type: ignore[no-redef]
+    class KprotoStreamWriter(_RowWriter, _StreamWriter, DataSourceStreamWriter):  # type: ignore[no-redef]
         """Writes the rows of each micro-batch."""
