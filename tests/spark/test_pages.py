@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 (READ,) = blocks(page_text("docs/how-to/spark-read.md"), "python")
 STREAM, LAG = blocks(page_text("docs/how-to/spark-streams.md"), "python")
-(SINK,) = blocks(page_text("docs/how-to/spark-sink.md"), "python")
+SINK, ONCE = blocks(page_text("docs/how-to/spark-sink.md"), "python")
 (JOB,) = blocks(page_text("docs/how-to/spark-job.md"), "python")
 
 
@@ -48,12 +48,23 @@ def test_programs_of_the_spark_pages_run(
         run(STREAM, "stream")
         return scope["query"]
 
+    def start_once() -> Any:
+        reading = spark.readStream.format("kproto").option("subscribe", "flights")
+        reading = reading.option("kafka.bootstrap.servers", embedded_topics.bootstrap)
+        once_scope = {"frame": reading.load().select("key", "value")}
+        program = ONCE.replace("localhost:9092", embedded_topics.bootstrap)
+        exec(program.replace('"lake/', f'"{tmp_path}/once/'), once_scope)
+        return once_scope["query"]
+
     query = planned(start)
     try:
         scope["frame"] = spark.createDataFrame([("late", b"no event")], "key string, value binary")
         query.processAllAvailable()  # the first batch is empty, and stores the end offsets
         run(SINK, "")
         query.processAllAvailable()
+        once = planned(start_once)
+        once.processAllAvailable()
+        once.stop()
         run(LAG, "")
         assert scope["lag"] == {"flights": 0}
     finally:

@@ -17,7 +17,7 @@ from tools.kafka import KafkaCluster, KafkaJarsError, KafkaStartError
 from tools.setup.java import JavaNotFoundError
 from tools.setup.parts import write_part
 
-from .page import PAGE, PART, table
+from .page import EXACTLY_ONCE_PART, PAGE, PART, table
 from .run import QUICK_SESSIONS, Plan, Result, spark_kill_test
 
 
@@ -29,7 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for engine in options.engines:
             beside = len(options.engines) > 1 or engine == "kafka"
-            results.append(_run(Plan(engine, options.rounds, options.seed, beside)))
+            is_once = options.exactly_once and engine == "kproto"
+            results.append(_run(Plan(engine, options.rounds, options.seed, beside, is_once)))
     except (KafkaStartError, KafkaJarsError, JavaNotFoundError) as error:
         print(f"spark-kill-test: {error}", file=sys.stderr)
         return 2
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         for note in result.notes:
             print(f"{result.plan.engine}: {note}")
     if options.write:
-        write_part(PAGE, PART, table(results))
+        write_part(PAGE, EXACTLY_ONCE_PART if options.exactly_once else PART, table(results))
     return 0 if all(each.is_right for each in results if each.plan.engine == "kproto") else 1
 
 
@@ -77,6 +78,11 @@ def _parser() -> argparse.ArgumentParser:
         choices=("kproto", "kafka"),
         default=["kproto"],
         help="both: one after the other, on the PySpark of the JVM connector",
+    )
+    parser.add_argument(
+        "--exactly-once",
+        action="store_true",
+        help="the stream to the topic has exactlyOnce; also kills leaders and coordinators",
     )
     parser.add_argument("--write", action="store_true", help=f"into {PAGE.name}")
     return parser

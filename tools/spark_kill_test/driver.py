@@ -2,8 +2,8 @@
 
     python -m tools.spark_kill_test.driver TASK
 
-TASK is JSON: `engine`, `bootstrap`, `source`, `target`, `folder`, `conf`. When the file
-`folder`/end exists, both queries read the remaining records, and the program ends with 0.
+TASK is JSON: `engine`, `bootstrap`, `source`, `target`, `folder`, `exactly_once`, `conf`. When the
+file `folder`/end exists, both queries read the remaining records, and the program ends with 0.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any
 
 #: The maximum number of offsets of a micro-batch; low, so that kills affect many batches.
 BATCH = "3000"
+
+#: The start of all transactional ids.
+PREFIX = "kill-test"
 
 
 def main() -> int:
@@ -69,11 +72,11 @@ def _to_parquet(spark: Any, task: dict[str, Any]) -> Any:
 
 
 def _to_topic(spark: Any, task: dict[str, Any]) -> Any:
+    writing = _rows(spark, task).select("key", "value").writeStream.format(task["engine"])
+    if task["exactly_once"]:
+        writing = writing.option("exactlyOnce", "true").option("transactionalIdPrefix", PREFIX)
     return (
-        _rows(spark, task)
-        .select("key", "value")
-        .writeStream.format(task["engine"])
-        .option("kafka.bootstrap.servers", task["bootstrap"])
+        writing.option("kafka.bootstrap.servers", task["bootstrap"])
         .option("topic", task["target"])
         .option("checkpointLocation", f"{task['folder']}/topic-checkpoint")
         .trigger(processingTime="500 milliseconds")

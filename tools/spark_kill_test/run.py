@@ -15,15 +15,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kproto import Client, NewTopic, ProducerRecord
+from kproto.messages import FindCoordinatorRequest
 from tools.kafka import KafkaCluster
 from tools.processes import below, command_of
 from tools.spark.environments import connector_jars, environment, python_with_connector
 
 from .batches import KEPT_BATCHES, Checkpoint, Duplicates, count_duplicates
 from .counting import Count, counted
+from .driver import PREFIX
 
 __all__ = ["QUICK_SESSIONS", "Plan", "Result", "spark_kill_test"]
 
@@ -50,20 +52,36 @@ _WORDS: Final = {
 
 VICTIMS: Final = ("driver", "executor", "worker", "broker")
 
+#: With `exactly_once`, also the leader of a partition of the target topic, and the coordinator of a
+#: task's transactional id.
+TRANSACTION_VICTIMS: Final = (*VICTIMS, "leader", "coordinator")
+
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run: `rounds` kills. The same seed chooses the same victims and pauses."""
+    """The plan of a run: `rounds` kills. The same seed chooses the same victims and pauses.
+
+    With `exactly_once` the stream to the topic has the option exactlyOnce.
+    """
 
     engine: str = "kproto"
     rounds: int = 30
     seed: int = 1
     with_connector: bool = False  # use the PySpark release of the JVM connector
+    exactly_once: bool = False
+
+    @property
+    def victims(self) -> tuple[str, ...]:
+        """The kinds of processes that are killed."""
+        return TRANSACTION_VICTIMS if self.exactly_once else VICTIMS
 
 
 @dataclass
 class Result:
-    """The result of `spark_kill_test`."""
+    """The result of `spark_kill_test`; `topic` counts committed records with `exactly_once`.
+
+    `uncommitted` is the number of records of aborted transactions in the topic.
+    """
 
     plan: Plan
     sent: int
@@ -73,6 +91,7 @@ class Result:
     killed: Counter[str]
     restarts: int
     took_s: float
+    uncommitted: int = 0
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -80,13 +99,14 @@ class Result:
         """Returns True if no record is lost, foreign, out of order or wrongly duplicated.
 
         The Parquet files may have no duplicates. The target topic may have duplicates only of
-        batches that were unfinished at a kill.
+        batches that were unfinished at a kill, and none with `exactly_once`.
         """
         return (
             self.parquet.is_complete
             and not self.parquet.doubled
             and self.topic.is_complete
             and not self.duplicates.of_others
+            and not (self.plan.exactly_once and self.topic.doubled)
         )
 
 
@@ -101,6 +121,7 @@ class Driver:
             "source": "source",
             "target": "target",
             "folder": str(folder),
+            "exactly_once": plan.exactly_once,
         }
         self._log = folder / "driver.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -203,11 +224,11 @@ async def spark_kill_test(
     notes: list[str] = []
     try:
         for number in range(plan.rounds):
-            victim = dice.choice(VICTIMS)
+            victim = dice.choice(plan.victims)
             await _next_batches(driver, queries, notes)
             await asyncio.sleep(dice.uniform(*BETWEEN_S))
             before = [each.finished() for each in queries]
-            killed[await _strike(victim, driver, cluster, dice)] += 1
+            killed[await _strike(victim, driver, cluster, dice, folder)] += 1
             for query, finished in zip(queries, before, strict=True):
                 query.disturbed(finished)
             progress(number + 1, victim)
@@ -220,7 +241,7 @@ async def spark_kill_test(
         writing.cancel()
         driver.kill()
     parquet = await asyncio.to_thread(_in_parquet, folder, writer.sent)
-    lanes, places = await _in_topic(bootstrap)
+    lanes, places, uncommitted = await _in_topic(bootstrap, read_committed=plan.exactly_once)
     written = counted(range(writer.sent), lanes, lane_count=PARTITIONS)
     surplus = Counter(number for lane in lanes for number in lane) - Counter(places.keys())
     duplicates = count_duplicates(
@@ -230,7 +251,16 @@ async def spark_kill_test(
     )
     took = time.monotonic() - began
     return Result(
-        plan, writer.sent, parquet, written, duplicates, killed, driver.restarts, took, notes
+        plan,
+        writer.sent,
+        parquet,
+        written,
+        duplicates,
+        killed,
+        driver.restarts,
+        took,
+        uncommitted,
+        notes,
     )
 
 
@@ -252,14 +282,19 @@ async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[s
         await asyncio.sleep(0.1)
 
 
-async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: random.Random) -> str:
+async def _strike(
+    victim: str, driver: Driver, cluster: KafkaCluster, dice: random.Random, folder: Path
+) -> str:
     """Kills a process of the kind `victim`; returns the kind of the killed process.
 
-    Kinds are those of `VICTIMS`. If no process of the kind runs, kills the driver. Restarts the
-    killed process if Spark does not restart it.
+    Kinds are those of `TRANSACTION_VICTIMS`. If no process of the kind runs, kills the driver.
+    Restarts the killed process if Spark does not restart it.
     """
-    if victim == "broker":
-        node = cluster.node(dice.randrange(1, 4))
+    if victim in ("broker", "leader", "coordinator"):
+        number = dice.randrange(1, 4)
+        if victim != "broker":
+            number = await _node_of(victim, cluster.bootstrap, dice, folder)
+        node = cluster.node(number)
         await asyncio.to_thread(node.kill)
         await asyncio.sleep(dice.uniform(0.5, 4.0))
         await asyncio.to_thread(node.start)
@@ -274,6 +309,18 @@ async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: rand
     driver.kill()
     driver.start()
     return "driver"
+
+
+async def _node_of(victim: str, bootstrap: str, dice: random.Random, folder: Path) -> int:
+    """Returns the node id of a leader of the target topic, or of a transaction coordinator."""
+    lane = dice.randrange(PARTITIONS)
+    async with Client(bootstrap) as client:
+        if victim == "leader":
+            return (await client.topic("target")).partitions[lane].leader
+        metadata = json.loads((folder / "topic-checkpoint" / "metadata").read_text())
+        transactional_id = f"{PREFIX}-{metadata['id']}-{lane}"
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])
+        return (await client.request(request)).coordinators[0].node_id
 
 
 async def _drained(driver: Driver, notes: list[str]) -> None:
@@ -319,16 +366,38 @@ def _files_of(rows: Path) -> list[Path]:
     return [Path(path.removeprefix("file://")) for path, action in found.items() if action == "add"]
 
 
-async def _in_topic(bootstrap: str) -> tuple[list[list[int]], dict[int, tuple[int, int]]]:
+async def _in_topic(
+    bootstrap: str, *, read_committed: bool
+) -> tuple[list[list[int]], dict[int, tuple[int, int]], int]:
     """Returns the numbers in each partition of the target topic, in the order of the offsets.
 
-    Also returns the partition and the offset of each number in the source topic.
+    Also returns the partition and the offset of each number in the source topic, and how many
+    records of the target topic `read_committed` leaves out.
     """
     lanes: dict[int, list[int]] = {}
     places = {}
     async with Client(bootstrap) as client:
-        async for record in client.consumer("target", stop_at_end=True):
+        if read_committed:
+            await _until_markers_written(client)
+        reader = client.consumer("target", stop_at_end=True, read_committed=read_committed)
+        async for record in reader:
             lanes.setdefault(record.partition, []).append(int(record.value or b"-1"))
+        uncommitted = -sum(map(len, lanes.values()))
+        async for _ in client.consumer("target", stop_at_end=True):
+            uncommitted += 1
         async for record in client.consumer("source", stop_at_end=True):
             places[int(record.value or b"-1")] = (record.partition, record.offset)
-    return list(lanes.values()), places
+    return list(lanes.values()), places, uncommitted
+
+
+async def _until_markers_written(client: Client) -> None:
+    """Waits until no transaction is open; raises TimeoutError after `DRAIN_S`."""
+    ends: dict[tuple[str, int], Literal["latest"]] = {
+        ("target", lane): "latest" for lane in range(PARTITIONS)
+    }
+    async with asyncio.timeout(DRAIN_S):
+        while True:
+            stable = await client.list_offsets(ends, read_committed=True)
+            if stable == await client.list_offsets(ends):
+                return
+            await asyncio.sleep(0.1)
