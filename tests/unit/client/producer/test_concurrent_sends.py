@@ -14,7 +14,8 @@ from kproto.broker import Broker
 from kproto.broker.faults import ErrorCode
 from kproto.client.producer.accumulator import RecordAccumulator
 from kproto.client.producer.concurrent_sends import MAX_COLLECTED_BYTES
-from kproto.messages import ProduceRequest
+from kproto.messages import MetadataRequest, ProduceRequest
+from kproto.protocol.connection import ReceivedRequest
 
 KEYS = [b"key-%d" % number for number in range(7)]
 
@@ -243,3 +244,17 @@ async def test_collected_records_share_few_batches() -> None:
             await asyncio.gather(*(producer.send("t", b"v", key=b"%d" % at) for at in range(5_000)))
             queues = producer._accumulator.queues.values()
             assert sum(queue.next_send_index for queue in queues) <= 1 + 2 * 100
+
+
+async def test_concurrent_calls_for_many_topics_share_a_metadata_request() -> None:
+    topics = [f"t{number}" for number in range(200)]
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        for topic in topics:
+            broker.create_topic(topic)
+        asked: list[ReceivedRequest] = []
+        broker.control(asked.append, request=MetadataRequest)
+        async with client.producer() as producer:
+            await asyncio.gather(*(producer.enqueue(topic, b"v") for topic in topics))
+        # With eager tasks the first call sends its request before the other calls begin.
+        assert 1 <= len(asked) <= 2
+        assert all(len(broker.records(topic)) == 1 for topic in topics)
