@@ -20,7 +20,9 @@ __all__ = [
     "int32s_at",
     "list_descriptor",
     "new_object",
+    "new_untracked",
     "set_slot",
+    "track_when_set",
 ]
 
 T = TypeVar("T")
@@ -34,6 +36,23 @@ _SLOT_BYTES: Final = tuple.__itemsize__
 def new_object(cls: type[T]) -> T:
     """Returns a new object of `cls`, without a call of `__init__`; its slots are not set."""
     return cls.__new__(cls)
+
+
+def new_untracked(cls: type[T]) -> T:
+    """Returns a new object as `new_object` does; in compiled code, Python does not track it.
+
+    The garbage collector then never visits the object. So the slots must have only values that are
+    in no reference cycle, and `track_when_set` must have been called for `cls`.
+    """
+    return cls.__new__(cls)
+
+
+def track_when_set(cls: type) -> None:
+    """Makes the garbage collector track an object of `cls` once a program sets an attribute.
+
+    In compiled code, this applies to values that the garbage collector visits, such as lists. In
+    interpreted code, it tracks all objects from their creation.
+    """
 
 
 def set_slot(made: object, name: str, index: int, value: object) -> None:

@@ -18,6 +18,32 @@ static inline PyObject *kproto_new_object(PyObject *cls) {
     return ((PyTypeObject *)cls)->tp_alloc((PyTypeObject *)cls, 0);
 }
 
+// The garbage collector does not track the new object; its slots are not set.
+static inline PyObject *kproto_new_untracked(PyObject *cls) {
+    PyTypeObject *type = (PyTypeObject *)cls;
+    PyObject *made = PyObject_GC_New(PyObject, type);
+    if (made != NULL) {
+        memset((char *)made + sizeof(PyObject), 0, type->tp_basicsize - sizeof(PyObject));
+    }
+    return made;
+}
+
+// Sets an attribute of an object. If the garbage collector does not track the object, but visits
+// `value`, it tracks the object from now on, because `value` may refer to it.
+static int kproto_set_and_track(PyObject *made, PyObject *name, PyObject *value) {
+    if (value != NULL && PyObject_IS_GC(value) && !PyObject_GC_IsTracked(made)) {
+        PyObject_GC_Track(made);
+    }
+    return PyObject_GenericSetAttr(made, name, value);
+}
+
+// Returns 1, mypyc's None.
+static inline char kproto_track_when_set(PyObject *cls) {
+    ((PyTypeObject *)cls)->tp_setattro = kproto_set_and_track;
+    PyType_Modified((PyTypeObject *)cls);  // Python has cached how it sets attributes of the class
+    return 1;
+}
+
 // Takes over the reference to `value`. Returns 1, mypyc's None.
 static inline char kproto_set_slot(PyObject *made, PyObject *name, int64_t index, PyObject *value) {
     PyObject **slot = kproto_slot(made, index);

@@ -52,7 +52,9 @@ functions = {{
     "int32s_at": ("kproto_int32s_at", [bytes_, i64, i64], list_, ERR_MAGIC, False),
     "list_descriptor": ("kproto_list_descriptor", [any_, any_, i64, any_], any_, ERR_MAGIC, False),
     "new_object": ("kproto_new_object", [any_], any_, ERR_MAGIC, False),
+    "new_untracked": ("kproto_new_untracked", [any_], any_, ERR_MAGIC, False),
     "set_slot": ("kproto_set_slot", [any_, any_, i64, any_], none, ERR_NEVER, steals_fourth),
+    "track_when_set": ("kproto_track_when_set", [any_], none, ERR_NEVER, False),
 }}
 for name, (c_name, arguments, result, error_kind, steals) in functions.items():
     function_op(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...wire.c_functions import new_object, set_slot
+from ...wire.c_functions import new_untracked, set_slot
 from ..header_block import NO_HEADERS, read_headers
 from ..record import Record
 from ..varints import read_varint, read_varlong, zigzag
@@ -46,6 +46,8 @@ def read_by_fields(
     end: i64
     n: i64  # the latest varint, before it is decoded from zigzag
     change: int  # the varint of the timestamp delta, which may have 64 bits
+    latest = 0  # `change` of the record before
+    timestamp: object = base_timestamp
     for _ in range(count):
         # Varints of one or two bytes are read inline, longer ones by `read_varint`.
         # Length of the record:
@@ -61,7 +63,9 @@ def read_by_fields(
         end = pos + (n >> 1)
         if n & 1:
             break
-        record = new_object(kind)
+        # The garbage collector need not visit a record: bytes, numbers, header tuples of bytes and
+        # str, and the origin are in no reference cycle.
+        record = new_untracked(kind)
         # Attributes (one byte, unused), then the timestamp delta:
         change = data[pos + 1]
         if change < 128:
@@ -74,7 +78,10 @@ def read_by_fields(
                 change, pos = read_varlong(data, pos + 1)
                 if change >> 62:
                     overflows = True
-        set_slot(record, "timestamp", 4, base_timestamp + ((change >> 1) ^ -(change & 1)))
+        if change != latest:
+            latest = change
+            timestamp = base_timestamp + ((change >> 1) ^ -(change & 1))
+        set_slot(record, "timestamp", 4, timestamp)
         # Offset delta:
         n = data[pos]
         if n < 128:

@@ -44,11 +44,13 @@ _MADE_AT_ONCE: Final = 1024
 def _may_read_by_fields() -> bool:
     if not __compiled__:
         return False
-    from ...wire.c_functions import has_slots, list_descriptor  # only compiled code needs them
+    # Only compiled code needs them.
+    from ...wire.c_functions import has_slots, list_descriptor, track_when_set
 
     if not has_slots(Record):
         return False
     Record.headers = list_descriptor(Record, "headers", 0, latest_names)  # type: ignore[assignment, method-assign]
+    track_when_set(Record)
     return True
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from kproto.records import Header, NewRecord, Record, RecordBatch, encode_batch, read_records
 from kproto.records.header_block import _MAX_TEMPLATES, _templates, decode_headers
 from kproto.records.varints import encode_varint
+from kproto.wire.compiled import __compiled__
 from kproto.wire.errors import CorruptBatchError
 
 from .batches import T, batch_bytes, headers, record_bytes
@@ -201,3 +205,43 @@ def test_a_fault_in_headers_has_the_position_of_the_batch() -> None:
     with pytest.raises(CorruptBatchError, match="headers of the record at offset 1") as caught:
         _ = record.headers
     assert (caught.value.offset, caught.value.base_offset) == (len(good), 1)
+
+
+class Order:
+    """An object that a program puts into a record in place of its value."""
+
+    record: Record
+
+
+def decoded_record() -> Record:
+    (record,) = RecordBatch(encode_batch([(b"k", b"v", [("a", b"1")], T)])).records()
+    assert record.headers == [("a", b"1")]
+    return record
+
+
+@pytest.mark.parametrize("name", ["key", "value", "timestamp", "headers", "_origin"])
+def test_a_decoded_record_that_refers_to_itself_is_collected(name: str) -> None:
+    record, order = decoded_record(), Order()
+    order.record = record
+    changed: Any = [("a", order)] if name == "headers" else order
+    setattr(record, name, changed)
+    assert getattr(record, name) == changed
+    gone = weakref.ref(order)
+    del record, order, changed
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_garbage_collector_visits_no_decoded_record_in_compiled_code() -> None:
+    record = decoded_record()
+    assert gc.is_tracked(record) is not __compiled__
+    record.value = b"other"
+    del record.key
+    assert gc.is_tracked(record) is not __compiled__
+    assert not hasattr(record, "key")
+    record.topic = "t"  # creates an object
+    assert gc.is_tracked(record)
+    assert record.topic == "t"
+    record.topic = "u"
+    assert record.topic == "u"
+    assert gc.is_tracked(Record(value=b"v"))

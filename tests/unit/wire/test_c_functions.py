@@ -18,7 +18,9 @@ from kproto.wire.c_functions import (
     int32s_at,
     list_descriptor,
     new_object,
+    new_untracked,
     set_slot,
+    track_when_set,
 )
 
 
@@ -64,6 +66,15 @@ def test_slots_are_set_and_read() -> None:
     assert get_slot(made, Plain, "a", 0) == [6]
     with pytest.raises(AttributeError):
         get_slot(made, Plain, "b", 1)
+
+
+def test_an_untracked_object_has_no_slots_set() -> None:
+    track_when_set(Further)
+    made = new_untracked(Further)
+    assert type(made) is Further
+    assert not any(hasattr(made, name) for name in "abc")
+    made.a = [made]
+    assert made.a == [made]
 
 
 def test_methods_get_the_object() -> None:
