@@ -33,6 +33,7 @@ from .redaction import set_redaction_patterns
 from .sink.sink_rows import check_columns
 from .sink.writers import KprotoStreamWriter, KprotoWriter
 from .streaming.stream_reader import KprotoStreamReader
+from .worker_python import python_for_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,12 +48,14 @@ def register(spark: SparkSession) -> None:
     """Registers `format("kproto")` in a session, and extends the session's redaction patterns.
 
     With a local master and no PYSPARK_PYTHON, sets this process's interpreter for the workers.
-    Otherwise Spark would run the first `python3` on the PATH, which may lack this package.
+    Otherwise Spark would run the first `python3` on the PATH, which may lack this package. If
+    PYSPARK_PYTHON is this interpreter, too, the workers import PySpark from its folder; see
+    `worker_python`.
     """
-    if "PYSPARK_PYTHON" not in os.environ:
+    if os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
         context = getattr(spark, "_sc", None)  # a Spark Connect session has none
         if context is not None and context.master.startswith("local"):
-            context.pythonExec = sys.executable
+            context.pythonExec = python_for_workers(context)
     set_redaction_patterns(spark)
     try:
         spark.dataSource.register(KprotoDataSource)
