@@ -13,6 +13,7 @@ from .event_status import VALID
 from .increment_store import folder_name
 from .interrupts import INTERRUPTED
 from .job_run import run
+from .lake_packages import lake_properties
 from .progress import bar_chart, summary
 from .progress_line import ProgressLine
 from .spark_session import run_spark_work, spark_session
@@ -38,7 +39,9 @@ def run_command(settings: JobSettings, *, verbose: bool = False) -> int:
     """
     spark_started = time.monotonic()
     stopped = threading.Event()
-    with spark_session("kproto-pipeline", settings.spark, verbose=verbose) as spark:
+    output = settings.output
+    properties = {**lake_properties(output.format, output.path), **settings.spark}
+    with spark_session("kproto-pipeline", properties, verbose=verbose) as spark:
         started = time.monotonic()
         with ProgressLine(spark, settings.read_options) as line:
             interrupted = False

@@ -5,6 +5,9 @@ readers skip. A single rename publishes the folder: every `increment=N` is compl
 has the positions at which the next increment starts, so there is no separate checkpoint that could
 contradict the manifest. `recover` cleans up after a killed run.
 
+The plan of an increment of a table is stored before the increment is written. If a plan has no
+manifest yet, the next run writes the same increment again.
+
 If the file system cannot rename folders atomically, the manifest is written last. An increment
 without a manifest does not count, and the next run removes it; until then readers may see it.
 """
@@ -16,7 +19,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from .errors import OutputDamagedError
-from .manifest import MANIFEST, Manifest
+from .manifest import MANIFEST, Manifest, StoredPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +30,8 @@ __all__ = ["STAGING", "IncrementStore", "folder_name"]
 
 #: The folder that contains the staging folders of increments.
 STAGING: Final = "_kproto"
+#: The folder that contains the plan of the increment that is being written to a table.
+PLANS: Final = "_kproto_plans"
 
 _FOLDER: Final = re.compile(r"increment=([0-9]{6,18})")
 _WRITING: Final = re.compile(r"writing-([0-9]{6,18})-[0-9a-f]{32}")
@@ -126,6 +131,33 @@ class IncrementStore:
     def staging(self, number: int) -> str:
         """Returns the path of a new staging folder for an increment."""
         return self._files.child_path(STAGING, f"writing-{number:06}-{uuid.uuid4().hex}")
+
+    def store_plan(self, plan: StoredPlan) -> None:
+        """Stores the plan of the next increment.
+
+        Raises:
+            OutputBusyError: another run has stored a plan of the same increment.
+        """
+        self._files.write_whole(self._plan_path(plan.increment), plan.to_json())
+        self._on_step("plan stored")
+
+    def pending_plan(self) -> StoredPlan | None:
+        """Returns the stored plan of the next increment; None if no plan is stored.
+
+        Raises:
+            OutputDamagedError: the plan is unreadable, or of another version.
+        """
+        path = self._plan_path(max(self.manifests, default=0) + 1)
+        if not self._files.exists(path):
+            return None
+        return StoredPlan.from_json(self._files.read(path), path=path)
+
+    def remove_plan(self, number: int) -> None:
+        """Removes the stored plan of an increment, if there is one."""
+        self._files.delete(self._plan_path(number))
+
+    def _plan_path(self, number: int) -> str:
+        return self._files.child_path(PLANS, f"{folder_name(number)}.json")
 
     def publish(self, staging: str, manifest: Manifest) -> None:
         """Publishes a staging folder as an increment, with its manifest.

@@ -9,6 +9,7 @@ duplicates. Raises CountMismatchError if the counts of the steps do not agree.
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,7 @@ from ..spark.options.option_table import names_that_set
 from .errors import CountMismatchError
 from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
 from .job_cleanup import cleanup_on_failure
-from .manifest import JobCounts, Manifest
+from .manifest import JobCounts, Manifest, StoredPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from .increment_plan import ReadPlan
     from .increment_store import IncrementStore
+    from .lake_table import Increment, LakeTable
     from .output_files import OutputFiles
     from .settings import JobSettings, OutputSettings
 
@@ -39,6 +41,7 @@ __all__ = ["STEPS", "IncrementWriter", "pin_offset_ranges", "reconciled_counts"]
 #: The steps of an increment; some increments skip some steps. `on_step` is called after each step.
 STEPS: Final = (
     "planned",
+    "plan stored",
     "written aside",
     "counted",
     "dead letters written",
@@ -115,6 +118,7 @@ class IncrementWriter:
         letters: tuple[IncrementStore, OutputFiles] | None,
         run: str,
         on_step: Callable[[str], object],
+        table: LakeTable | None = None,
     ) -> None:
         self._spark = spark
         self._settings = settings
@@ -123,6 +127,7 @@ class IncrementWriter:
         self._dead_letters = letters
         self._run = run
         self._on_step = on_step
+        self._table = table
 
     def write(self, number: int, plan: ReadPlan, check_topics: Callable[[], None]) -> Manifest:
         """Reads the ranges of a plan, and publishes their events as increment `number`.
@@ -135,6 +140,9 @@ class IncrementWriter:
             OutputBusyError: another run published an increment with the same number.
         """
         self._on_step("planned")
+        stored = None
+        if not self._settings.output.is_files and self._settings.mode != "once":
+            stored = self._stored_plan(number, plan)
         staging = self._store.staging(number)
         letters = None if self._dead_letters is None else self._dead_letters[0].staging(number)
 
@@ -145,7 +153,8 @@ class IncrementWriter:
             self._store.remove_staging()
 
         with cleanup_on_failure(self._spark, undo):
-            counts, timestamps = self._write_staging(staging, letters, plan)
+            increment = None if stored is None else (stored.application, number)
+            counts, timestamps = self._write_staging(staging, letters, plan, increment)
             check_topics()
             manifest = Manifest(
                 increment=number,
@@ -155,6 +164,7 @@ class IncrementWriter:
                 timestamps=timestamps,
                 losses=plan.losses,
                 dead_letters=letters if counts.invalid else None,
+                application=None if stored is None else stored.application,
             )
             if manifest.dead_letters is not None and self._dead_letters is not None:
                 self._dead_letters[0].write_manifest(manifest.dead_letters, manifest)
@@ -163,11 +173,73 @@ class IncrementWriter:
             self._dead_letters[0].publish_once(manifest.dead_letters, manifest)
             self._dead_letters[0].remove_staging()
         self._store.remove_staging()
+        if stored is not None:
+            self._store.remove_plan(number)
         self._on_step("cleared")
         return manifest
 
+    # Plans of tables
+
+    def _stored_plan(self, number: int, plan: ReadPlan) -> StoredPlan:
+        """Returns the stored plan of an increment; first stores the plan if it is new."""
+        stored = self._store.pending_plan()
+        if stored is None:
+            last = self._store.last
+            stored = StoredPlan(
+                increment=number,
+                application=(None if last is None else last.application) or uuid.uuid4().hex,
+                plan=plan,
+                version=None if self._table is None else self._table.version(),
+            )
+            self._store.store_plan(stored)
+        return stored
+
+    def publish_committed(self) -> Manifest | None:
+        """Publishes the manifest of an increment that a killed run has committed to the table.
+
+        Returns None if no plan is stored, or if its increment was not committed. The counts of the
+        manifest are the rows in the table, because the duplicates of the killed run are not known.
+
+        Raises:
+            OutputDamagedError: the table no longer tells whether the increment was committed.
+        """
+        stored = self._store.pending_plan()
+        if stored is None or self._table is None:
+            return None
+        number = stored.increment
+        rows = self._table.committed_rows((stored.application, number), stored.version)
+        if rows is None:
+            return None
+        valid, invalid = rows.get(VALID, 0), rows.get(INVALID, 0)
+        manifest = Manifest(
+            increment=number,
+            run=self._run,
+            ranges=stored.plan.ranges,
+            counts=JobCounts(valid + invalid, valid, invalid, 0, valid + invalid),
+            losses=stored.plan.losses,
+            application=stored.application,
+        )
+        staging = self._store.staging(number)
+        self._files.make_folder(staging)
+        self._store.publish(staging, manifest)
+        self._store.remove_staging()
+        self._store.remove_plan(number)
+        return manifest
+
+    def drop_plan(self) -> None:
+        """Removes the stored plan of an increment that was not written, for a new plan.
+
+        Keeps the plan if the increment was committed to the table.
+        """
+        stored = self._store.pending_plan()
+        if stored is None:
+            return
+        increment = (stored.application, stored.increment)
+        if self._table is None or self._table.committed_rows(increment, stored.version) is None:
+            self._store.remove_plan(stored.increment)
+
     def _write_staging(
-        self, staging: str, letters: str | None, plan: ReadPlan
+        self, staging: str, letters: str | None, plan: ReadPlan, increment: Increment | None
     ) -> tuple[JobCounts, tuple[int, int] | None]:
         """Writes the events and dead letters of `plan` to the folders `staging` and `letters`.
 
@@ -183,9 +255,15 @@ class IncrementWriter:
             .options(**pin_offset_ranges(self._settings.source, plan))
             .load()
         )
+        if self._table is not None and output.merge_schema:
+            known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
+            columns = output.columns or known.names
+            self._table.add_columns(StructType([known[name] for name in columns]))
         compared = self._recent_increments()
         while True:
-            observed = self._write_events(events, staging, self._earlier_events(compared))
+            observed = self._write_events(
+                events, staging, self._earlier_events(compared), increment
+            )
             needed = self._increments_within_window(observed.timestamps)
             if needed <= compared:
                 break
@@ -210,7 +288,11 @@ class IncrementWriter:
         return counts, observed.timestamps
 
     def _write_events(
-        self, events: DataFrame, staging: str, earlier: DataFrame | None
+        self,
+        events: DataFrame,
+        staging: str,
+        earlier: DataFrame | None,
+        increment: Increment | None,
     ) -> _ObservedCounts:
         """Sets the status of each event, writes the events, and returns the observed counts."""
         output = self._settings.output
@@ -229,15 +311,7 @@ class IncrementWriter:
             selected = selected.where(sf.col("status") != INVALID)
         if output.columns:
             selected = selected.select(*output.columns)
-        writer = selected.write.format(output.format).options(**output.options)
-        if output.partition_by:
-            writer = writer.partitionBy(*output.partition_by)
-        if output.is_files:
-            writer.mode("append").save(staging)
-        elif self._settings.mode != "once":
-            writer.mode("append").save(output.path)
-        else:
-            writer.mode("overwrite" if output.overwrite else "errorifexists").save(output.path)
+        self._save(selected, staging, increment)
         counted: dict[str, Any] = observed.get
         least, greatest = counted["least"], counted["greatest"]
         return _ObservedCounts(
@@ -246,6 +320,25 @@ class IncrementWriter:
             # If a record has no timestamp, the events are compared with all increments.
             None if least is None or counted["timeless"] else (least, greatest),
         )
+
+    def _save(self, rows: DataFrame, staging: str, increment: Increment | None) -> None:
+        """Writes the rows to the staging folder; or to the table, if the format writes no files."""
+        output = self._settings.output
+        if self._table is not None:
+            if increment is None:
+                self._table.write_once(rows, overwrite=output.overwrite)
+            else:
+                self._table.append(rows, increment)
+            return
+        writer = rows.write.format(output.format).options(**output.options)
+        if output.partition_by:
+            writer = writer.partitionBy(*output.partition_by)
+        if output.is_files:
+            writer.mode("append").save(staging)
+        elif self._settings.mode != "once":
+            writer.mode("append").save(output.path)
+        else:
+            writer.mode("overwrite" if output.overwrite else "errorifexists").save(output.path)
 
     def _write_dead_letters(self, events: DataFrame, letters: str) -> int:
         """Writes invalid records to the dead letters' staging folder; returns their number."""
@@ -326,6 +419,10 @@ class IncrementWriter:
         if not output.is_files:
             if self._settings.mode == "once" or not self._settings.window_s:
                 return None
+            if self._table is not None:
+                if self._table.version() is None:
+                    return None
+                return self._table.read().where(sf.col("status") == VALID).select(*columns)
             reader = self._spark.read.format(output.format).options(**output.options)
             return self._table_events(reader, columns)
         paths = [self._store.path(number) for number in sorted(numbers)]

@@ -23,6 +23,7 @@ from .increment_plan import limit_plan, plan_next, remaining_plan
 from .increment_store import IncrementStore
 from .increment_writer import IncrementWriter
 from .job_cleanup import cleanup_on_failure
+from .lake_table import open_lake_table
 from .manifest import JobCounts
 from .output_files import OutputFiles
 from .output_lock import lock_output
@@ -85,7 +86,12 @@ class RunResult:
 
 def delivery_guarantee(settings: JobSettings, files: OutputFiles) -> str:
     """Returns the delivery guarantee of an output as a sentence."""
-    if not settings.output.is_files:
+    if settings.output.is_lake_table and settings.mode != "once":
+        return (
+            f"each valid event is in the {settings.output.format} table exactly once, even if runs "
+            "are killed and restarted"
+        )
+    if not settings.output.is_files and not settings.output.is_lake_table:
         return (
             f"the format {settings.output.format} is written at least once: events of an increment "
             "whose run is killed may be written twice"
@@ -150,7 +156,8 @@ class _JobRun:
         self._id = uuid.uuid4().hex
         self._reported_losses: set[str] = set()
         output, letters = settings.output, settings.dead_letters
-        state_path = output.path if output.is_files else output.state
+        self._table = open_lake_table(spark, settings)
+        state_path = output.state_path
         if state_path is None:  # without `state`, the manifests are temporary
             state_path = (
                 f"file://{closing.enter_context(TemporaryDirectory(prefix='kproto-'))}/state"
@@ -233,6 +240,8 @@ class _JobRun:
         store.recover()
         letters = self._recover_dead_letters(store)
         store.remove_staging()
+        if store.last is not None and not self._settings.output.is_files:
+            store.remove_plan(store.last.increment)
         increments = self._increment_writer(store, self._output_files, letters)
         result = RunResult()
         streams = self._settings.mode == "stream"
@@ -243,6 +252,7 @@ class _JobRun:
             except Exception:
                 if not self._has_new_loss(store):
                     raise
+                increments.drop_plan()
                 continue
             if not streams or enough(result):
                 break
@@ -253,16 +263,28 @@ class _JobRun:
         self, store: IncrementStore, increments: IncrementWriter, result: RunResult
     ) -> None:
         """Reads up to the latest offsets, in increments of at most about `max_records` offsets."""
+        committed = increments.publish_committed()
+        if committed is not None:
+            self._on_published(committed, result)
+        pending = store.pending_plan()
+        if pending is not None:
+            size = pending.plan.size
+            self._listener.on_increment_started(pending.increment, pending.plan, size)
+            check = partial(self._check_topic_ids, pending.plan)
+            self._on_published(increments.write(pending.increment, pending.plan, check), result)
         plan = self._plan_next(store)
         while plan.size and not self._stopped.is_set():
             part = limit_plan(plan, self._settings.max_records)
             number = max(store.manifests, default=0) + 1
             self._listener.on_increment_started(number, part, plan.size)
             manifest = increments.write(number, part, partial(self._check_topic_ids, part))
-            result.counts += manifest.counts
-            result.increments.append(number)
-            self._listener.on_increment_published(manifest)
+            self._on_published(manifest, result)
             plan = remaining_plan(plan, part)
+
+    def _on_published(self, manifest: Manifest, result: RunResult) -> None:
+        result.counts += manifest.counts
+        result.increments.append(manifest.increment)
+        self._listener.on_increment_published(manifest)
 
     def _plan_next(self, store: IncrementStore) -> ReadPlan:
         log_offsets = list_log_offsets(self._options)
@@ -323,6 +345,7 @@ class _JobRun:
             letters[0] if letters else None,
             self._id,
             self._on_step,
+            self._table,
         )
 
     def _check_topic_ids(self, plan: ReadPlan) -> None:

@@ -107,6 +107,17 @@ class OutputFiles:
         finally:
             stream.close()
 
+    def write_whole(self, path: str, text: str) -> None:
+        """Writes a new file that is complete as soon as it exists; raises if the file exists."""
+        if not self.atomic:
+            self.write(path, text)  # an object store shows only complete files
+            return
+        folder, _, name = path.rpartition("/")
+        partial = f"{folder}/.{name}-{uuid.uuid4().hex}"
+        self.make_folder(folder)
+        self.write(partial, text)
+        self.move(partial, path)
+
     def move(self, source: str, target: str) -> None:
         """Renames a folder; `target` must not exist.
 

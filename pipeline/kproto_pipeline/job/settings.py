@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from ..spark.options.option_table import ReadOptions, parse_read_options
+from .lake_packages import LAKE_FORMATS
 
 __all__ = ["FILE_FORMATS", "MODES", "DeadLetterSettings", "JobSettings", "Mode", "OutputSettings"]
 
@@ -21,13 +22,18 @@ MODES: Final[tuple[Mode, ...]] = ("once", "incremental", "stream")
 #: another system, for example a database.
 FILE_FORMATS: Final = frozenset({"parquet", "orc", "json", "csv", "xml", "avro"})
 
+#: The folder of the manifests in a table's folder. Readers and clean-ups of tables skip names that
+#: begin with an underscore.
+TABLE_STATE: Final = "_kproto_state"
+
 
 @dataclass(frozen=True, slots=True)
 class OutputSettings:
     """The output of a job: its format, its path, and the options for Spark's writer.
 
     `path` is the folder of the events, or None if the format needs no path. `state` is the folder
-    of the manifests if the format does not write files. `overwrite` lets a run in the mode `once`
+    of the manifests if the format does not write files; a Delta or Iceberg table with a path needs
+    none, because the folder is in the table's folder. `overwrite` lets a run in the mode `once`
     replace an existing output. `columns` are the columns to write; if `columns` is empty, all
     columns are written.
     """
@@ -40,11 +46,29 @@ class OutputSettings:
     state: str | None = None
     # May contain passwords, for example those of a database.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Adds the columns that an existing Delta or Iceberg table lacks. Off, because a column that is
+    # added by mistake stays in the table.
+    merge_schema: bool = False
 
     @property
     def is_files(self) -> bool:
         """Returns True if the format writes files to a folder."""
         return self.format.lower() in FILE_FORMATS
+
+    @property
+    def is_lake_table(self) -> bool:
+        """Returns True if the output is a Delta or Iceberg table."""
+        return self.format.lower() in LAKE_FORMATS
+
+    @property
+    def state_path(self) -> str | None:
+        """Returns the folder of the manifests; None if the settings do not name one."""
+        if self.is_files:
+            return self.path
+        has_folder = self.format.lower() == "delta" or "/" in (self.path or "")
+        if self.state is None and self.path is not None and self.is_lake_table and has_folder:
+            return f"{self.path.rstrip('/')}/{TABLE_STATE}"
+        return self.state
 
 
 @dataclass(frozen=True, slots=True)

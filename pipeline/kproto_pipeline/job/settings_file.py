@@ -87,6 +87,7 @@ _KEYS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]] = 
         "overwrite": ("overwrite", _parse_flag),
         "columns": ("columns", _parse_columns),
         "state": ("state", _parse_text),
+        "merge_schema": ("merge_schema", _parse_flag),
     },
     "dead_letters": {"path": ("path", _parse_text), "format": ("format", _parse_text)},
     "duplicates": {"window": ("window_s", _parse_duration)},
@@ -256,12 +257,18 @@ def _output_problem(settings: JobSettings) -> str | None:
     output, letters = settings.output, settings.dead_letters
     if output.is_files and output.path is None:
         return "output.path is missing; name the folder for the events"
+    if output.is_lake_table and output.path is None:
+        return "output.path is missing; name the folder or the table for the events"
+    if output.merge_schema and not output.is_lake_table:
+        return (
+            f"output.merge_schema is not allowed: the format {output.format} has no schema to grow"
+        )
     if output.is_files and output.state is not None:
         return (
             f"output.state is not allowed: the format {output.format} stores the manifests in "
             "output.path"
         )
-    if not output.is_files and settings.mode != "once" and output.state is None:
+    if not output.is_files and settings.mode != "once" and output.state_path is None:
         return (
             f"output.state is missing; the format {output.format} cannot store the positions of "
             "the job: name a folder for them"

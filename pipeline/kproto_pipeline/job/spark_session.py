@@ -33,11 +33,13 @@ _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
 }
 
-#: Defaults of a local session. Spark's default of 200 shuffle partitions is meant for a cluster.
+#: Defaults of a local session. Spark's default of 200 shuffle partitions is meant for a cluster, as
+#: are the 50 partitions in which Delta Lake reads the state of a table.
 _LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+    "spark.databricks.delta.snapshotPartitions": str(os.cpu_count() or 1),
 }
 
 

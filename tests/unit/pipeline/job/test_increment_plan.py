@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kproto_pipeline.job import OutputDamagedError
 from kproto_pipeline.job.increment_plan import ReadPlan, limit_plan, plan_next, remaining_plan
-from kproto_pipeline.job.manifest import JobCounts, Manifest
+from kproto_pipeline.job.manifest import JobCounts, Manifest, StoredPlan
 from kproto_pipeline.spark.planning.offset_ranges import LogOffsets, OffsetRange
 
 from kproto.wire.uuid import ZERO_UUID, Uuid
@@ -100,3 +101,21 @@ def test_manifest_has_the_next_positions() -> None:
     )
     assert Manifest.from_json(manifest.to_json(), path="here") == manifest
     assert manifest.ends() == {("t", 0): (9, A), ("t", 12): (0, A)}
+
+
+def test_stored_plan_is_read_back() -> None:
+    plan = ReadPlan((OffsetRange("t", 0, 5, 9, A), OffsetRange("u", 1, 0, 3, B)), ("something",))
+    for version in (None, 0, 2**62):
+        stored = StoredPlan(3, "application", plan, version)
+        assert StoredPlan.from_json(stored.to_json(), path="here") == stored
+    for text in ("{", "[]", '{"kproto_pipeline": 1}'):
+        with pytest.raises(OutputDamagedError, match=r"^here is no plan of an increment"):
+            StoredPlan.from_json(text, path="here")
+    with pytest.raises(OutputDamagedError, match=r"^here has version 9"):
+        StoredPlan.from_json('{"kproto_pipeline": 9}', path="here")
+
+
+def test_manifest_has_the_application_of_a_table() -> None:
+    manifest = Manifest(1, "r", (), JobCounts(), application="a")
+    assert Manifest.from_json(manifest.to_json(), path="here") == manifest
+    assert "application" not in Manifest(1, "r", (), JobCounts()).to_json()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kproto_pipeline.job.command import main
 from kproto_pipeline.job.errors import SettingError
+from kproto_pipeline.job.settings import JobSettings
 from kproto_pipeline.job.settings_file import parse_settings, read_settings
 
 LEAST = """
@@ -93,7 +94,13 @@ WRONG = [
     ),
     (LEAST.replace('path = "lake"', ""), "output.path is missing"),
     ('mode = "stream"\n' + LEAST + "overwrite = true", "overwrite is not allowed in the mode"),
-    ('mode = "stream"\n' + LEAST + 'format = "delta"', "output.state is missing"),
+    ('mode = "stream"\n' + LEAST + 'format = "jdbc"', "output.state is missing"),
+    (
+        'mode = "stream"\n' + LEAST.replace('"lake"', '"lake.events"') + 'format = "iceberg"',
+        "output.state is missing",
+    ),
+    (LEAST.replace('path = "lake"', 'format = "delta"'), "output.path is missing"),
+    (LEAST + "merge_schema = true", "output.merge_schema is not allowed: the format parquet"),
     (LEAST + 'state = "s"', "output.state is not allowed: the format parquet"),
     (LEAST + 'columns = ["id"]', "partition_by names status, which output.columns leaves out"),
     (LEAST + 'columns = ["id"]\npartition_by = []', "output.columns must have status"),
@@ -112,6 +119,22 @@ WRONG = [
 def test_wrong_value_is_named(text: str, words: str) -> None:
     with pytest.raises(SettingError, match=f"^p.toml: .*{words}"):
         of(text)
+
+
+@pytest.mark.parametrize(
+    ("output", "state"),
+    [
+        ('path = "a/b"', "a/b"),
+        ('path = "b"\nformat = "delta"', "b/_kproto_state"),
+        ('path = "a/b/"\nformat = "Iceberg"', "a/b/_kproto_state"),
+        ('path = "a.b"\nformat = "iceberg"\nstate = "s"', "s"),
+        ('path = "a/b"\nformat = "delta"\nstate = "s"', "s"),
+    ],
+)
+def test_table_with_a_path_contains_its_state(output: str, state: str) -> None:
+    settings = of(LEAST.replace('path = "lake"', output))
+    assert isinstance(settings, JobSettings)
+    assert settings.output.state_path == state
 
 
 def test_errors_contain_no_option_value() -> None:
