@@ -1,18 +1,20 @@
 """Kills the job repeatedly at random times while events arrive; then checks its output.
 
-    python -m tools.job_kills [--rounds 10] [--seed 1]
+    python -m tools.job_kills [--rounds 10] [--seed 1] [--format parquet]
 
 Each round first publishes more events, some of them twice, and some records that are not events.
 Then the round starts `kproto-pipeline run --mode incremental` in a new process group, and kills the
 whole group with SIGKILL. The seed chooses the time: while Java starts, while the job reads, writes,
 or publishes. The last run is not killed. Then pyarrow reads the output: each event and each dead
-letter must be in it exactly once.
+letter must be in it exactly once. Spark reads an output in the format `delta` or `iceberg`, which
+only grows, so that one reading at the end suffices.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import random
 import shutil
@@ -25,13 +27,19 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kproto.client import Client, NewTopic, ProducerRecord
 
-__all__ = ["JobKillResult", "kill_the_job"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["FORMATS", "JobKillResult", "kill_the_job"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+
+#: By format: the release of PySpark; None is the release of this environment.
+FORMATS: Final = {"parquet": None, "delta": "4.2.0", "iceberg": "4.1.4"}
 
 #: The numbers of events, of duplicates and of records that are no events, published each round.
 EVENTS: Final = 5_000
@@ -41,6 +49,7 @@ PARTITIONS: Final = 3
 
 #: The stages at which a kill may happen; "any" is after one of the next increments.
 MOMENTS: Final = ("begins", "reads", "writes", "any")
+TABLE_MOMENTS: Final = ("begins", "plans", "writes", "commits", "commits", "any")
 
 
 @dataclass
@@ -63,7 +72,41 @@ class JobKillResult:
         return not any(wrong)
 
 
-def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> JobKillResult:
+@dataclass(frozen=True)
+class Lake:
+    """The output of the job: its folder and its format."""
+
+    path: Path
+    format: str
+
+    @property
+    def state(self) -> Path:
+        """Returns the folder of the increments and their manifests."""
+        return self.path if self.format == "parquet" else self.path / "_kproto_state"
+
+    def increments(self) -> int:
+        """Returns the number of published increments."""
+        return len(list(self.state.glob("increment=*")))
+
+    def commits(self) -> int:
+        """Returns the number of commits of a table."""
+        pattern = "_delta_log/*.json" if self.format == "delta" else "metadata/*.metadata.json"
+        return len(list(self.path.glob(pattern)))
+
+    def data_files(self) -> int:
+        """Returns the number of data files of a table, including those of killed increments."""
+        return len(list(self.path.rglob("*.parquet")))
+
+
+def kill_the_job(
+    bootstrap: str,
+    folder: Path,
+    *,
+    rounds: int,
+    seed: int,
+    format_: str = "parquet",
+    progress: Callable[[int, str], object] = lambda done, moment: None,
+) -> JobKillResult:
     """Runs the job `rounds` times, then once to its end, and returns the counts.
 
     Kills each run except the last, unless the run ends first. Reads the whole output after each run
@@ -74,7 +117,7 @@ def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> Job
     """
     chance = random.Random(seed)
     topic = f"job-kills-{os.getpid()}-{seed}"
-    lake = folder / "lake"
+    lake = Lake(folder / "lake", format_)
     result = JobKillResult()
     asyncio.run(_create(bootstrap, topic))
     for number in range(rounds):
@@ -87,8 +130,10 @@ def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> Job
                 result.moments[moment] += 1
             running.communicate()
         result.rounds += 1
-        seen, _ = _read(lake)
-        result.doubled += sum(count - 1 for count in seen.values())
+        progress(result.rounds, moment)
+        if format_ == "parquet":
+            seen, _ = _read(lake)
+            result.doubled += sum(count - 1 for count in seen.values())
     with _begun(bootstrap, topic, lake) as running:
         out, _ = running.communicate()
         if running.returncode:
@@ -104,20 +149,24 @@ def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> Job
     return result
 
 
-def _begun(bootstrap: str, topic: str, lake: Path) -> subprocess.Popen[str]:
+def _begun(bootstrap: str, topic: str, lake: Lake) -> subprocess.Popen[str]:
     from tools.spark.environments import environment
 
+    python = _python(lake.format)
     command = [
-        *(sys.executable, "-m", "kproto_pipeline.job", "run", "--mode", "incremental"),
-        *("--output", str(lake)),
+        *(python, "-m", "kproto_pipeline.job", "run", "--mode", "incremental"),
+        *("--output", str(lake.path), "--format", lake.format),
         *("--source", f"kafka.bootstrap.servers={bootstrap}", "--source", f"subscribe={topic}"),
         *("--spark", "spark.master=local[2]", "--set", "limits.max_records=2000"),
         *("--spark", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
     ]
+    package = _package(lake.format)
+    if package is not None:
+        command += ["--spark", f"spark.jars.packages={package}"]
     return subprocess.Popen(
         command,
         cwd=ROOT,
-        env=environment(sys.executable),
+        env=environment(python),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -125,14 +174,28 @@ def _begun(bootstrap: str, topic: str, lake: Path) -> subprocess.Popen[str]:
     )
 
 
-def _wait(chance: random.Random, lake: Path, running: subprocess.Popen[str]) -> str:
+def _python(format_: str) -> str:
+    from tools.spark.environments import python_with_pyspark
+
+    version = FORMATS[format_]
+    return sys.executable if version is None else str(python_with_pyspark(version))
+
+
+def _package(format_: str) -> str | None:
+    from kproto_pipeline.job.lake_packages import lake_package
+
+    version = FORMATS[format_]
+    return None if version is None else lake_package(format_, version)
+
+
+def _wait(chance: random.Random, lake: Lake, running: subprocess.Popen[str]) -> str:
     """Chooses a random stage, and returns its name when the run has reached the stage or has ended.
 
     Returns after two minutes at the latest.
     """
-    moment = chance.choice(MOMENTS)
+    moment = chance.choice(MOMENTS if lake.format == "parquet" else TABLE_MOMENTS)
     deadline = time.monotonic() + 120
-    last = _increments(lake)
+    last, commits, files = lake.increments(), lake.commits(), lake.data_files()
     wanted = last + chance.randint(0, 2)
 
     def has_come() -> bool:
@@ -140,31 +203,35 @@ def _wait(chance: random.Random, lake: Path, running: subprocess.Popen[str]) -> 
             case "begins":
                 return True
             case "reads":
-                return any(lake.glob("_kproto/writing-*"))
+                return any(lake.path.glob("_kproto/writing-*"))
+            case "plans":
+                return any(lake.state.glob("_kproto_plans/increment=*"))
+            case "writes" if lake.format != "parquet":
+                return lake.data_files() > files
             case "writes":
-                return any(lake.glob("_kproto/writing-*/_temporary/0/_temporary/*"))
+                return any(lake.path.glob("_kproto/writing-*/_temporary/0/_temporary/*"))
+            case "commits":
+                return lake.commits() > commits + wanted - last
             case _:
-                return _increments(lake) > wanted
+                return lake.increments() > wanted
 
     while running.poll() is None and not has_come() and time.monotonic() < deadline:
         time.sleep(0.002)
-    time.sleep(chance.random() * (3 if moment == "begins" else 0.4))
+    most = {"begins": 3.0, "commits": 0.1}.get(moment, 0.4)
+    time.sleep(chance.random() * most)
     return moment
 
 
-def _increments(lake: Path) -> int:
-    return len(list(lake.glob("increment=*")))
-
-
-def _read(lake: Path) -> tuple[Counter[str], Counter[bytes]]:
+def _read(lake: Lake) -> tuple[Counter[str], Counter[bytes]]:
     """Returns counts of the ids of valid events, and of the values of dead letters."""
     import pyarrow.dataset as ds
 
     events: Counter[str] = Counter()
     letters: Counter[bytes] = Counter()
-    if not _increments(lake):
+    if not lake.increments():
         return events, letters
-    rows = ds.dataset(str(lake), format="parquet", partitioning="hive").to_table(
+    path = lake.path if lake.format == "parquet" else _copied_rows(lake)
+    rows = ds.dataset(str(path), format="parquet", partitioning="hive").to_table(
         columns=["id", "value", "status"]
     )
     for row in rows.to_pylist():
@@ -173,6 +240,32 @@ def _read(lake: Path) -> tuple[Counter[str], Counter[bytes]]:
         else:
             letters[row["value"]] += 1
     return events, letters
+
+
+#: Copies the rows of a table to Parquet; its arguments are the format, the table and the target.
+_COPY: Final = """
+import json, sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+for name, value in json.loads(sys.argv[4]).items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+rows = spark.read.format(sys.argv[1]).load(sys.argv[2])
+rows.select("id", "value", "status").write.parquet(sys.argv[3])
+"""
+
+
+def _copied_rows(lake: Lake) -> Path:
+    from kproto_pipeline.job.lake_packages import lake_properties
+
+    from tools.spark.environments import environment
+
+    python, target = _python(lake.format), lake.path.with_name("rows")
+    conf = lake_properties(lake.format, str(lake.path))
+    conf["spark.jars.packages"] = str(_package(lake.format))
+    arguments = [lake.format, str(lake.path), str(target), json.dumps(conf)]
+    subprocess.run([python, "-c", _COPY, *arguments], env=environment(python), check=True)
+    return target
 
 
 async def _create(bootstrap: str, topic: str) -> None:
@@ -215,6 +308,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tools.job_kills", description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--format", choices=tuple(FORMATS), default="parquet")
     options = parser.parse_args()
     from kproto_pipeline.demo.publishing import embedded_broker
 
@@ -222,8 +316,15 @@ def main() -> int:
         bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or closing.enter_context(embedded_broker())
         folder = Path(tempfile.mkdtemp(prefix="kproto-job-kills-"))
         closing.callback(shutil.rmtree, folder, ignore_errors=True)
-        result = kill_the_job(bootstrap, folder, rounds=options.rounds, seed=options.seed)
-    print(result)
+        result = kill_the_job(
+            bootstrap,
+            folder,
+            rounds=options.rounds,
+            seed=options.seed,
+            format_=options.format,
+            progress=lambda done, moment: print(f"round {done}: {moment}", flush=True),
+        )
+    print(options.format, result)
     return 0 if result.exact else 1
 
 

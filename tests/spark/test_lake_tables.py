@@ -1,0 +1,104 @@
+"""Tests Delta and Iceberg tables: a killed increment is written once, and tables can grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kproto_pipeline.job.increment_writer import STEPS
+from kproto_pipeline.job.lake_packages import lake_package, lake_properties
+
+from tests.spark.conftest import Topics
+from tests.spark.test_increments import send
+from tests.spark.test_job import BROKEN, event
+from tests.support.spark_programs import SparkPrograms, spark_programs
+from tools.job_kills import FORMATS, kill_the_job
+from tools.spark.environments import python_with_pyspark
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
+
+TABLES = ["delta", "iceberg"]
+#: The steps of an increment of a table, which has no dead letters.
+TABLE_STEPS = [step for step in STEPS if step != "dead letters written"]
+
+
+@pytest.fixture(params=TABLES)
+def lake(
+    spark_environment: None, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[SparkPrograms, dict[str, Any]]]:
+    """Yields programs on a session with the jars of a format, and an output of this format."""
+    version = FORMATS[request.param]
+    assert version is not None
+    package = lake_package(request.param, version)
+    assert package is not None
+    path = str(tmp_path / "lake")
+    conf = {
+        **lake_properties(request.param, path),
+        "spark.master": "local[2]",
+        "spark.jars.packages": package,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+    with spark_programs(python_with_pyspark(version), conf) as programs:
+        yield programs, {"format": request.param, "path": path}
+
+
+def test_increment_is_written_once_after_a_kill_at_each_step(
+    lake: tuple[SparkPrograms, dict[str, Any]], embedded_topics: Topics, topic_name: str
+) -> None:
+    programs, output = lake
+    embedded_topics.fill(topic_name, [])
+    task: dict[str, Any] = {
+        "source": {"kafka.bootstrap.servers": embedded_topics.bootstrap, "subscribe": topic_name},
+        "output": output,
+        "mode": "incremental",
+    }
+    wanted: list[list[str]] = []
+    for number, step in enumerate(TABLE_STEPS):
+        send(embedded_topics, topic_name, event(number), BROKEN[1])
+        killed = programs.run("lake_job", {**task, "kill_at": step})
+        assert killed["counts"] is None, step
+        # More records arrive; the killed increment does not read them.
+        send(embedded_topics, topic_name, event(100 + number), event(number))
+        found = programs.run("lake_job", task)
+        wanted += [["valid", str(number)], ["valid", str(100 + number)], ["invalid", ""]]
+        assert found["rows"] == sorted(wanted), step
+        last = 2 * number + 2
+        was_published = step in ("published", "cleared")
+        assert found["increments"] == ([last] if was_published else [last - 1, last]), step
+        assert found["counts"][1] == (1 if was_published else 2), step
+
+
+def test_table_gets_new_columns_by_option(
+    lake: tuple[SparkPrograms, dict[str, Any]], embedded_topics: Topics, topic_name: str
+) -> None:
+    programs, output = lake
+    embedded_topics.fill(topic_name, [event(1)])
+    columns = ["source", "id", "timestamp", "status", "type"]
+    task: dict[str, Any] = {
+        "source": {"kafka.bootstrap.servers": embedded_topics.bootstrap, "subscribe": topic_name},
+        "output": {**output, "columns": columns},
+        "mode": "once",
+    }
+    assert programs.run("lake_job", task)["counts"] == [1, 1, 0, 0, 1]
+    with pytest.raises(AssertionError, match="exists"):
+        programs.run("lake_job", task)
+    send(embedded_topics, topic_name, event(2), event(1))
+    task |= {"output": {**output, "columns": [*columns, "data"]}, "mode": "incremental"}
+    with pytest.raises(AssertionError, match=r"(?i)schema|column"):
+        programs.run("lake_job", task)
+    task["output"]["merge_schema"] = True
+    found = programs.run("lake_job", task)
+    assert found["counts"] == [2, 1, 0, 1, 1]
+    assert found["rows"] == [["valid", "1"], ["valid", "2"]]
+    assert sorted(found["columns"]) == sorted([*columns, "data"])
+
+
+@pytest.mark.parametrize("format_", TABLES)
+def test_killed_command_writes_each_event_once(
+    spark_environment: None, embedded: str, tmp_path: Path, format_: str
+) -> None:
+    result = kill_the_job(embedded, tmp_path, rounds=2, seed=7, format_=format_)
+    assert result.exact, result
