@@ -160,8 +160,10 @@ spark-round-trip: $(STAMP) ## a million random events through sink and source, i
 storm: $(STAMP) ## members of a group join, leave, are killed and stall for ten minutes, beside a Java member
 	$(BIN)/python -m tools.storm --write $(ARGS)
 
-spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times
+spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times; then jobs into Delta and Iceberg, 30 times each
 	$(BIN)/python -m tools.spark_kill_test $(ARGS)
+	$(BIN)/python -m tools.job_kills --format delta --rounds 30
+	$(BIN)/python -m tools.job_kills --format iceberg --rounds 30
 
 soak: $(STAMP) ## clients under random faults for 10 minutes: memory and open files stay flat
 	$(BIN)/python -m tools.soak --write $(ARGS)
