@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,14 @@ def test_offsets_of_a_query_are_committed_for_its_group(
     send(topics, topic_name, range(10, 13), 1)
     read_all(spark, options(topics, topic_name, **group), tmp_path)
     assert committed(topics, topic_name, topic_name) == [5, 8]
+    send(topics, topic_name, range(13, 17), 0)
+    query = start(spark, options(topics, topic_name, **group), tmp_path, once=True)
+    query.awaitTermination(120)
+    # Spark tells its listeners of the end of a query soon after the query has ended.
+    deadline = time.monotonic() + 20
+    while committed(topics, topic_name, topic_name) != [9, 8]:
+        assert time.monotonic() < deadline, "the offsets of the only batch are not committed"
+        time.sleep(0.05)
 
 
 async def join(topics: Topics, group: str) -> str:

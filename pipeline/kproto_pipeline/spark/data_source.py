@@ -32,6 +32,7 @@ from .reading.filter_pushdown import FilterPushdownReader, filters_are_pushed
 from .redaction import set_redaction_patterns
 from .sink.sink_rows import check_columns
 from .sink.writers import KprotoStreamWriter, KprotoWriter
+from .streaming.group_commits import listen_for_commits
 from .streaming.stream_reader import KprotoStreamReader
 from .worker_python import python_for_workers
 
@@ -46,6 +47,9 @@ __all__ = ["KprotoDataSource", "register"]
 
 def register(spark: SparkSession) -> None:
     """Registers `format("kproto")` in a session, and extends the session's redaction patterns.
+
+    Also adds a listener to a classic session, which commits the offsets of finished micro-batches
+    when a query with `commitOffsets` ends.
 
     With a local master and no PYSPARK_PYTHON, sets this process's interpreter for the workers.
     Otherwise Spark would run the first `python3` on the PATH, which may lack this package. If
@@ -63,6 +67,7 @@ def register(spark: SparkSession) -> None:
         # PySpark 4.0 and 4.1 refuse to register a source that they have discovered by themselves.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+    listen_for_commits(spark)
 
 
 class KprotoDataSource(DataSource):

@@ -11,14 +11,11 @@ start and without a limit.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-
-from kproto.wire.errors import KprotoError
 
 from ..client_pool import with_client
 from ..options.offset_spec import LATEST
@@ -26,6 +23,7 @@ from ..options.timestamp_spec import TimestampSpec
 from ..planning.offset_ranges import DataLossError, coalesce_ranges, split_ranges
 from ..planning.offset_reader import check_selection_exists, list_log_offsets, starting_offsets
 from ..reading.partition_reader import KprotoInputPartition, PartitionReader
+from .group_commits import commit_for_group
 from .micro_batch_offsets import (
     available_now_ends,
     batch_ranges,
@@ -69,9 +67,6 @@ _RETRY_INTERVAL_S: Final = 0.2
 #: task takes longer than reading so few offsets. If `minPartitions` or `maxRecordsPerPartition` is
 #: set, each task reads a single range.
 _MAX_COALESCED_OFFSETS: Final = 1_000
-
-#: How long to wait for an offset commit, at most, in seconds; the next micro-batch commits again.
-_COMMIT_TIMEOUT_S: Final = 5.0
 
 
 class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -307,25 +302,9 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
 
     def _commit_for_group(self, offsets: dict[TopicPartition, int]) -> None:
         """Commits offsets for the group if `commitOffsets` is set; logs an error as a warning."""
-        group = self._options.group_id
-        if not self._options.commit_offsets or group is None or offsets == self._committed:
+        if not self._options.commit_offsets or offsets == self._committed:
             return
-        ids = dict(self._topic_ids)
-
-        async def commit(client: Client) -> None:
-            async with asyncio.timeout(_COMMIT_TIMEOUT_S):
-                # A deleted partition may have no topic id.
-                existing = {tp: offset for tp, offset in offsets.items() if tp in ids}
-                await client.commit_offsets(group, existing, topic_ids=ids)
-
-        try:
-            with_client(self._options.client, commit)
-        except (KprotoError, TimeoutError) as error:
-            reason = str(error) or f"no response within {_COMMIT_TIMEOUT_S} s"
-            logger.warning(
-                "offsets of the query were not committed for group %r: %s", group, reason
-            )
-        else:
+        if commit_for_group(self._options, offsets, dict(self._topic_ids)):
             self._committed = offsets
 
 
