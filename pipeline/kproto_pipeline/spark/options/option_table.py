@@ -29,6 +29,7 @@ from .option_values import (
     parse_boolean,
     parse_duration_ms,
     parse_int32,
+    parse_not_negative,
     parse_positive,
     parse_text,
     parse_whole_number,
@@ -187,6 +188,8 @@ class WriteOptions:
     transactional_id_prefix: str
     #: The time in ms after which brokers abort a transaction of a task that is still open.
     transaction_timeout_ms: int
+    #: True: columns that the sink does not know are ignored. False: such a column is an error.
+    ignore_extra_columns: bool
     #: The maximum uncompressed bytes of a batch with several rows. By default, brokers refuse
     #: batches over 1,048,588 bytes.
     batch_bytes: int
@@ -302,9 +305,9 @@ OPTIONS: Final[tuple[Option, ...]] = (
            "fetched bytes that each task buffers for Spark before it pauses fetching"),
     Option("cloudEvents", "boolean", "false", READ, "cloud_events", parse_boolean,
            "reads the columns of CloudEvents instead of the record's"),
-    Option("kafkaConsumer.pollTimeoutMs", "ms", None, READ, None, None, _NO_EFFECT),
-    Option("fetchOffset.numRetries", "int", None, READ, None, None, _NO_EFFECT),
-    Option("fetchOffset.retryIntervalMs", "ms", None, READ, None, None, _NO_EFFECT),
+    Option("kafkaConsumer.pollTimeoutMs", "ms", None, READ, None, parse_not_negative, _NO_EFFECT),
+    Option("fetchOffset.numRetries", "int", None, READ, None, parse_not_negative, _NO_EFFECT),
+    Option("fetchOffset.retryIntervalMs", "ms", None, READ, None, parse_not_negative, _NO_EFFECT),
     Option("topic", "topic name", None, OptionScope.SINK, "topic", parse_text,
            "the topic of all rows; overrides their column topic"),
     Option("cloudEvents", "false, true, binary or structured", "false", OptionScope.SINK,
@@ -319,6 +322,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("kafka.transaction.timeout.ms", "int", "900000", OptionScope.SINK,
            "transaction_timeout_ms", parse_int32,
            "with exactlyOnce, the longest time from the first row of a micro-batch to its commit"),
+    Option("ignoreExtraColumns", "boolean", "false", OptionScope.SINK, "ignore_extra_columns",
+           parse_boolean, "ignores columns that the sink does not know, as Spark's connector does"),
     Option("kafka.batch.size", "int", "1000000", OptionScope.SINK, "batch_bytes", parse_int32,
            "uncompressed bytes of a batch; a larger row is a batch of its own", to_client=True),
     Option("kafka.max.in.flight.requests.per.connection", "1 to 5", None, OptionScope.SINK, None,

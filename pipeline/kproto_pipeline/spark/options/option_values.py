@@ -16,6 +16,7 @@ __all__ = [
     "parse_boolean",
     "parse_duration_ms",
     "parse_int32",
+    "parse_not_negative",
     "parse_positive",
     "parse_text",
     "parse_whole_number",
@@ -65,6 +66,11 @@ def parse_whole_number(name: str, text: str, least: int, most: int) -> int:
 def parse_positive(name: str, text: str) -> int:
     """Parses a whole number from 1 to 2**63 - 1. Raises OptionError."""
     return parse_whole_number(name, text, 1, _MAX_INT64)
+
+
+def parse_not_negative(name: str, text: str) -> int:
+    """Parses a whole number from 0 to 2**63 - 1. Raises OptionError."""
+    return parse_whole_number(name, text, 0, _MAX_INT64)
 
 
 def parse_int32(name: str, text: str) -> int:

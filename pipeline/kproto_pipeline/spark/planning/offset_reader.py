@@ -7,6 +7,7 @@ Imports no Spark.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,6 +29,8 @@ from .offset_ranges import (
 from .range_filter import ALL
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
@@ -44,6 +47,8 @@ __all__ = [
     "starting_offsets",
 ]
 
+logger = logging.getLogger("kproto.pipeline")
+
 #: The maximum number of attempts to list offsets while topics are recreated or partitions added.
 _MAX_ATTEMPTS: Final = 5
 
@@ -59,12 +64,12 @@ async def list_log_offsets(
     """Lists the earliest and latest offsets of the selected partitions.
 
     If `await_topics` is True, waits for topics that are missing in the metadata, for at most
-    `metadata_wait_ms` of the client. If `skip_missing` is True, leaves out topics and partitions
-    that do not exist. With the option `read_committed`, the latest offset is the last stable
-    offset.
+    `metadata_wait_ms` of the client. Leaves out assigned partitions that do not exist, as Spark's
+    connector does; without `skip_missing`, logs a warning. If `skip_missing` is True, also leaves
+    out topics that do not exist. With the option `read_committed`, the latest offset is the last
+    stable offset.
 
     Raises:
-        OptionError: without `skip_missing`, a selected partition does not exist.
         BrokerResponseError: without `skip_missing`, a selected topic does not exist.
         DataLossError: topics or partitions changed at every attempt.
         KprotoError: any error of the client.
@@ -87,17 +92,38 @@ async def list_log_offsets(
         raise DataLossError(
             f"topics and partitions changed {_MAX_ATTEMPTS} times while their offsets were listed"
         )
+    if not skip_missing:
+        _warn_of_missing_partitions(options.selection, parts)
     return LogOffsets(parts, earliest, latest)
 
 
 def check_selection_exists(selection: TopicSelection, log_offsets: LogOffsets) -> None:
-    """Raises OptionError if the cluster lacks a selected topic or partition."""
+    """Raises OptionError if the cluster lacks a selected topic, or all its assigned partitions.
+
+    Logs a warning if the cluster lacks some of the assigned partitions.
+    """
     topics = {topic for topic, _ in log_offsets.topic_ids}
     missing = [topic for topic in selection.topics if topic not in topics]
-    missing += [f"{t}-{p}" for t, p in selection.partitions if (t, p) not in log_offsets.topic_ids]
+    missing += [f"{t}-{p}" for t, p in selection.partitions if t not in topics]
     if missing:
         option = "subscribe" if selection.topics else "assign"
         raise OptionError(f"option {option}: the cluster has no {', '.join(missing)}")
+    _warn_of_missing_partitions(selection, log_offsets.topic_ids)
+
+
+def _warn_of_missing_partitions(
+    selection: TopicSelection, existing: Collection[TopicPartition]
+) -> None:
+    missing = [
+        f"{topic}-{number}"
+        for topic, number in selection.partitions
+        if (topic, number) not in existing
+    ]
+    if missing:
+        logger.warning(
+            "option assign: the cluster has no %s; the query reads the other partitions",
+            ", ".join(missing),
+        )
 
 
 async def starting_offsets(
@@ -284,7 +310,4 @@ async def _selected_partitions(
     }
     if not selection.partitions:
         return existing
-    for topic, partition in selection.partitions:
-        if (topic, partition) not in existing and not skip_missing:
-            raise OptionError(f"option assign: topic {topic} has no partition {partition}")
     return {part: existing[part] for part in selection.partitions if part in existing}

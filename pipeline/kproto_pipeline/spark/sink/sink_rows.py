@@ -103,14 +103,16 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     is_events = options.cloud_events is not None
     known = _EVENT_COLUMNS if is_events else _COLUMNS
     for field in schema:
+        if field.name not in known and options.ignore_extra_columns:
+            continue
         if schema.names.count(field.name) > 1:
             raise OptionError(f"the rows have column {field.name!r} twice; name each once")
         if field.name in _IGNORED:
             continue
         if field.name not in known:
             raise OptionError(
-                f"column {field.name!r} cannot be written; drop it, or select only "
-                f"{', '.join(known)}"
+                f"column {field.name!r} cannot be written; drop it, select only "
+                f"{', '.join(known)}, or set the option ignoreExtraColumns"
             )
         kind, is_right = known[field.name]
         if not is_right(field.type):

@@ -84,3 +84,14 @@ def test_offset_by_timestamp_after_the_listed_end_is_no_data_loss(option: str) -
     found = asyncio.run(plan_batch(Cluster("a", by_time=101), options))  # type: ignore[arg-type]
     wanted = [] if option == "startingTimestamp" else [(0, 100)]
     assert [(each.start, each.end) for each in found if each.start < each.end] == wanted
+
+
+def test_missing_assigned_partition_is_left_out_of_a_batch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given = {"kafka.bootstrap.servers": "localhost:1", "assign": '{"t": [0, 7]}'}
+    planned = plan_batch(Cluster("t"), parse_read_options(given))  # type: ignore[arg-type]
+    assert [(each.partition, each.end) for each in asyncio.run(planned)] == [(0, 100)]
+    assert caplog.messages == [
+        "option assign: the cluster has no t-7; the query reads the other partitions"
+    ]

@@ -52,3 +52,24 @@ def test_header_key_that_is_no_utf8_names_its_row() -> None:
     )
     with pytest.raises(RowError, match=r"row 2 of this task .*header is no UTF-8"):
         sink_rows(rows, PLAIN, 0)
+
+
+@pytest.mark.parametrize("mode", ["false", "binary"])
+def test_extra_column_is_refused_or_ignored(mode: str) -> None:
+    names = ["topic", "id", "source", "type"] if mode == "binary" else ["topic", "value"]
+    columns = pa.schema([*((name, pa.string()) for name in names), ("extra", pa.int32())])
+    given = {"kafka.bootstrap.servers": "h:1", "cloudEvents": mode}
+    with pytest.raises(OptionError, match="column 'extra' cannot be written"):
+        check_columns(columns, parse_write_options(given))
+    ignoring = parse_write_options({**given, "ignoreExtraColumns": "true"})
+    check_columns(columns, ignoring)
+    batch = pa.RecordBatch.from_arrays(
+        [*(pa.array([name]) for name in names), pa.array([1], pa.int32())], schema=columns
+    )
+    assert sink_rows(batch, ignoring, 0).names == ["topic"]
+    wrong = pa.schema([("topic", pa.string()), ("value", pa.int32())])
+    with pytest.raises(OptionError, match="column 'value' is int32"):
+        check_columns(
+            wrong,
+            parse_write_options({**given, "ignoreExtraColumns": "true"} | {"cloudEvents": "false"}),
+        )

@@ -14,7 +14,7 @@ from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, LogOffsets
 from kproto_pipeline.spark.planning.offset_reader import starting_offsets
-from kproto_pipeline.spark.streaming import stream_reader
+from kproto_pipeline.spark.streaming import group_commits, stream_reader
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
 
 from kproto.wire.errors import KprotoError
@@ -64,11 +64,12 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
 
     monkeypatch.setattr(stream_reader, "list_log_offsets", state)
     monkeypatch.setattr(stream_reader, "starting_offsets", starts)
-    monkeypatch.setattr(
-        stream_reader,
-        "with_client",
-        lambda options, work, *, retry=False: asyncio.run(work(found)),
-    )
+    for module in (stream_reader, group_commits):
+        monkeypatch.setattr(
+            module,
+            "with_client",
+            lambda options, work, *, retry=False: asyncio.run(work(found)),
+        )
     monkeypatch.setattr(stream_reader, "_RETRY_INTERVAL_S", 0)
     return found
 
@@ -232,12 +233,22 @@ def test_missing_topic_is_an_error_at_the_start(logs: Logs) -> None:
     logs.are({})
     with pytest.raises(OptionError, match="option subscribe: the cluster has no t"):
         reader().initialOffset()
-    logs.are({A: 5})
-    wanted = '{"t": [0, 1]}'
-    given = {"kafka.bootstrap.servers": "localhost:1", "assign": wanted}
-    options = parse_read_options(given, streaming=True)
-    with pytest.raises(OptionError, match="option assign: the cluster has no t-1"):
+    options = parse_read_options(assigned('{"t": [0, 1]}'), streaming=True)
+    with pytest.raises(OptionError, match="option assign: the cluster has no t-0, t-1"):
         KprotoStreamReader(options, RECORD_SCHEMA).initialOffset()
+
+
+def assigned(partitions: str) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": "localhost:1", "assign": partitions}
+
+
+def test_missing_assigned_partition_is_left_out(
+    logs: Logs, caplog: pytest.LogCaptureFixture
+) -> None:
+    logs.are({A: 5})
+    options = parse_read_options(assigned('{"t": [0, 1]}'), streaming=True)
+    assert KprotoStreamReader(options, RECORD_SCHEMA).initialOffset() == {"t": {"0": 5}}
+    assert "option assign: the cluster has no t-1; the query reads the other" in caplog.text
 
 
 def test_pickled_reader_has_no_query_state(logs: Logs) -> None:
@@ -264,7 +275,7 @@ def test_failed_group_commit_is_a_warning_and_retried(
             raise KprotoError("the group has members")
 
     monkeypatch.setattr(logs, "commit_offsets", commit, raising=False)
-    monkeypatch.setattr(stream_reader, "_COMMIT_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(group_commits, "_COMMIT_TIMEOUT_S", 0.05)
     logs.are({A: 100})
     following = reader(**{"commitOffsets": "true", "kafka.group.id": "g"})
     following.latestOffset(following.initialOffset(), following.getDefaultReadLimit())
