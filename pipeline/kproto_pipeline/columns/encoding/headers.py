@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow_numpy import binary_scalar, empty_bytes, lengths, number_array
+from .header_layouts import common_names, headers_by_layout, heads_of
 from .varints import NULL_LENGTH, varints
 
 if TYPE_CHECKING:
@@ -44,12 +45,22 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
     counts = check_keys(lists)
     entries = lists.flatten()
     keys, values = entries.field("key"), entries.field("value")
-    data = join_binary(
-        varints(binary_lengths(keys)),
-        keys.cast(pa.binary()),
-        varints(binary_lengths(values)),
-        values,
-    )
+    heads = None
+    names = None if values.null_count else common_names(counts, keys)
+    if names is not None:
+        whole = headers_by_layout(names, values)
+        if whole is not None:
+            return HeaderColumn(counts, whole)
+        heads = heads_of(names, binary_lengths(values))
+    if heads is not None:
+        data = join_binary(heads, values)
+    else:
+        data = join_binary(
+            varints(binary_lengths(keys)),
+            keys.cast(pa.binary()),
+            varints(binary_lengths(values)),
+            values,
+        )
     ends = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ends[1:])
     return HeaderColumn(counts, group_binary(data, ends))

@@ -73,16 +73,16 @@ def record_sections(
     deltas = np.arange(rows, dtype=np.int64)
     deltas -= np.repeat(deltas[starts], np.diff(np.append(starts, rows)))
     body_sizes = sizes + varint_sizes(deltas)
+    ending = [_column(counts)] + ([headers.data] if counts.any() else [])
     data = join_binary(
         varints(body_sizes),
         _HEAD,
         varints(deltas),
-        varints(key_lengths),
-        keys,
-        varints(value_lengths),
+        _column(key_lengths),
+        *([keys] if keys.null_count < rows else []),
+        _column(value_lengths),
         values,
-        varints(counts),
-        headers.data,
+        *ending,
     )
     _, offsets, buffer = data.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[data.offset :]
@@ -90,6 +90,13 @@ def record_sections(
     for first, last in zip(starts, [*starts[1:], rows], strict=True):
         at, end = int(bounds[first]), int(bounds[last])
         yield EncodedRows(view[at:end].tobytes(), int(first), int(last - first))
+
+
+def _column(numbers: Int64s) -> pa.Array | pa.Scalar:
+    """Returns the varints of `numbers`; a scalar if all numbers are equal, as is often the case."""
+    if (numbers == numbers[0]).all():
+        return binary_scalar(varints(numbers[:1])[0].as_py())
+    return varints(numbers)
 
 
 def _batch_starts(sizes: Int64s, batch_bytes: int, ends: Iterable[int]) -> list[int]:

@@ -89,6 +89,41 @@ def test_groups_are_encoded_like_separate_rows(
     assert [(each.first, each.count, each.data) for each in found] == expected
 
 
+NAMES = st.lists(st.text(max_size=12), min_size=1, max_size=6)
+
+
+@given(
+    NAMES,
+    st.data(),
+    st.integers(64, 200),
+    st.sampled_from([(3,), (0,), (1, 5), (0, 100, 7), tuple(range(40))]),
+    st.integers(0, 3),
+)
+def test_headers_with_common_names_are_those_of_the_client(
+    names: list[str], data: st.DataObject, count: int, sizes: tuple[int, ...], skipped: int
+) -> None:
+    """The same names in every record, with one, few or many layouts."""
+    chance = data.draw(st.randoms(use_true_random=False))
+    rows: list[Row] = [
+        (
+            None,
+            b"",
+            [(name, bytes(chance.choices(range(256), k=chance.choice(sizes)))) for name in names],
+        )
+        for _ in range(count)
+    ]
+    if data.draw(st.booleans()):  # a record breaks the rule
+        at = chance.randrange(count)
+        others = [[], [("other", b"v")], [(names[0], None), *rows[at][2][1:]]]  # type: ignore[index]
+        rows[at] = (None, b"", chance.choice(others))
+    keys, values, headers = (each.slice(skipped) for each in columns(rows))
+    expected = GrowingBatch()
+    for key, value, found in rows[skipped:]:
+        expected.append(key, value, found or [], 5, 2**31 - 1)
+    sections = list(record_sections(keys, values, headers_of_lists(headers), batch_bytes=1_000_000))
+    assert b"".join(each.data for each in sections) == b"".join(expected.parts)
+
+
 def test_multi_byte_lengths() -> None:
     rows: list[Row] = [(b"k" * 70, b"v" * 9_000, None), (None, b"v" * 1_200_000, None)]
     keys, values, headers = columns(rows)
