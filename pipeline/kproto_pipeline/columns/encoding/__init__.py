@@ -6,7 +6,7 @@ Kafka's Java client. Imports neither Spark nor a client.
 """
 
 from .events import UnwritableEventError, records_of_events
-from .headers import HeaderColumn, headers_of_lists
+from .headers import HeaderColumn, headers_of_lists, join_binary
 from .murmur2 import partition_hashes
 from .record_sections import EncodedRows, record_sections
 
@@ -15,6 +15,7 @@ __all__ = [
     "HeaderColumn",
     "UnwritableEventError",
     "headers_of_lists",
+    "join_binary",
     "partition_hashes",
     "record_sections",
     "records_of_events",

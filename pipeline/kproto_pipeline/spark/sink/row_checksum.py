@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import numpy as np
-import pyarrow as pa
 
 from ...columns.arrow_numpy import lengths
+from ...columns.encoding import join_binary
 from .micro_batch import WrittenRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import pyarrow as pa
 
     from .sink_rows import SinkRows
 
@@ -39,33 +41,26 @@ class RowChecksum:
 
     def add(self, rows: SinkRows) -> None:
         """Adds rows: their topics, partitions, keys, values and headers."""
-        checksums = _places(rows)
-        for column in (rows.keys, rows.values, rows.headers.data):
-            checksums = _with_column(checksums, column)
+        joined = join_binary(*(columns := (rows.keys, rows.values, rows.headers.data)))
+        _, offsets, buffer = joined.buffers()
+        data = memoryview(buffer or b"")
+        bounds = np.frombuffer(offsets, dtype=np.int32)[joined.offset :][: len(joined) + 1].tolist()
         self._rows += len(rows.topics)
-        self._sum = (self._sum + sum(checksums)) & _MASK
+        self._sum += sum(
+            crc32(data[begin:end], seed)
+            for begin, end, seed in zip(bounds, bounds[1:], _seeds(rows, columns), strict=False)
+        )
+        self._sum &= _MASK
 
 
-def _places(rows: SinkRows) -> Iterable[int]:
-    """Returns the checksum of each row's topic and partition."""
+def _seeds(rows: SinkRows, columns: Iterable[pa.Array]) -> list[int]:
+    """Returns the first value of each row's CRC: from its topic, its partition and the lengths.
+
+    The lengths separate the bytes of one column from those of the next, and tell null from empty.
+    """
     names = [crc32(name.encode()) for name in rows.names]
-    places = np.array(names, dtype=np.int64)[rows.topics] ^ (rows.partitions & 0xFFFFFFFF)
-    found: list[int] = places.tolist()
+    seeds = np.array(names, dtype=np.int64)[rows.topics] ^ (rows.partitions & 0xFFFFFFFF)
+    for column in columns:
+        seeds = (seeds * 31 + lengths(column, null=-1)) & 0xFFFFFFFF
+    found: list[int] = seeds.tolist()
     return found
-
-
-def _with_column(checksums: Iterable[int], column: pa.Array) -> Iterable[int]:
-    """Returns the checksums of rows with one more column; its lengths count, and nulls."""
-    sizes = lengths(column, null=-1)
-    # The length separates the bytes of a column from those of the next one.
-    seeds = (np.fromiter(checksums, np.int64, len(column)) * 31 + sizes) & 0xFFFFFFFF
-    _, offsets, buffer = column.buffers()
-    if buffer is None or not buffer.size:
-        found: list[int] = seeds.tolist()
-        return found
-    data = memoryview(buffer)
-    bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset :][: len(column) + 1].tolist()
-    return [
-        crc32(data[begin:end], seed)
-        for begin, end, seed in zip(bounds, bounds[1:], seeds.tolist(), strict=False)
-    ]
