@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .compaction import compact
     from .errors import (
         CountMismatchError,
         OutputBusyError,
@@ -33,6 +34,7 @@ _MODULES = {
     "RunResult": "job_run",
     "SettingError": "errors",
     "SparkError": "errors",
+    "compact": "compaction",
     "run": "job_run",
     "run_job": "parquet_job",
 }
@@ -47,6 +49,7 @@ __all__ = [
     "RunResult",
     "SettingError",
     "SparkError",
+    "compact",
     "run",
     "run_job",
 ]

@@ -1,4 +1,4 @@
-"""The command `kproto-pipeline`: `run` a job, or `check` its settings.
+"""The command `kproto-pipeline`: `run` a job, `check` its settings, or `compact` its output.
 
 Merges the arguments into the content of the settings file; `settings_file` validates both. Exit
 codes: 0 success, 1 an error (printed to stderr), 2 wrong arguments, 130 an interrupt.
@@ -56,6 +56,11 @@ _RUN: Final = (
     "until stopped. After a kill, start the job again."
 )
 
+_COMPACT: Final = (
+    "Join small increments of a Parquet output. Consecutive increments become one folder of up to "
+    "--size MiB. Takes the settings of run, and must not run at the same time."
+)
+
 
 def process() -> NoReturn:
     """Runs the command, and exits the process with its exit code."""
@@ -71,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.command == "check":
                 print(f"{options.file or 'settings'}: valid; mode {settings.mode}")
                 return 0
-            return _run(settings, verbose=options.verbose)
+            size = options.size * 2**20 if options.command == "compact" else None
+            return _run(settings, size, verbose=options.verbose)
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return INTERRUPTED
@@ -94,11 +100,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kproto-pipeline {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, what in (("run", _RUN), ("check", "Check settings; start nothing.")):
+    for name, what in (
+        ("run", _RUN),
+        ("check", "Check settings; start nothing."),
+        ("compact", _COMPACT),
+    ):
         command = commands.add_parser(
             name, help=what.partition(".")[0], description=what, **described
         )
         command.add_argument("file", nargs="?", type=Path, help="settings, as TOML")
+        if name == "compact":
+            command.add_argument(
+                "--size", metavar="MIB", type=int, default=128, help="default: %(default)s MiB"
+            )
         command.add_argument(
             "--verbose",
             action="store_true",
@@ -107,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--mode", help="once, incremental or stream")
         command.add_argument("--output", metavar="PATH", help="output.path")
         command.add_argument(
-            "--format", help="output.format: parquet, or any other format of Spark"
+            "--format", help="output.format: parquet, delta, iceberg, or any other format of Spark"
         )
         command.add_argument(
             "--overwrite",
@@ -199,11 +213,13 @@ def check_installed() -> None:
         )
 
 
-def _run(settings: JobSettings, *, verbose: bool) -> int:
-    from .command_run import run_command
+def _run(settings: JobSettings, size: int | None, *, verbose: bool) -> int:
+    from .command_run import compact_command, run_command
 
     if not verbose:
         logging.getLogger().addFilter(_is_not_of_py4j)
+    if size is not None:
+        return compact_command(settings, size, verbose=verbose)
     return run_command(settings, verbose=verbose)
 
 

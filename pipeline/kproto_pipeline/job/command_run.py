@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from .compaction import compact
 from .event_status import VALID
 from .increment_store import folder_name
 from .interrupts import INTERRUPTED
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .job_run import RunResult
     from .settings import JobSettings
 
-__all__ = ["run_command"]
+__all__ = ["compact_command", "run_command"]
 
 
 def run_command(settings: JobSettings, *, verbose: bool = False) -> int:
@@ -62,6 +63,22 @@ def run_command(settings: JobSettings, *, verbose: bool = False) -> int:
         if result is not None and result.increments:
             print(*run_spark_work(spark, lambda: _chart(spark, settings, result)), sep="\n")
     return INTERRUPTED if interrupted else 0
+
+
+def compact_command(settings: JobSettings, size: int, *, verbose: bool = False) -> int:
+    """Joins small increments up to about `size` bytes; prints the joined folders' numbers.
+
+    Raises:
+        KprotoError: as in `compact`.
+        SparkError: Spark, Java or a file system failed.
+    """
+    with spark_session("kproto-pipeline", settings.spark, verbose=verbose) as spark:
+        joined = run_spark_work(spark, lambda: compact(spark, settings, size=size))
+    for number in joined:
+        print(f"joined increments into {folder_name(number)}")
+    if not joined:
+        print("no increments to join")
+    return 0
 
 
 def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> list[str]:

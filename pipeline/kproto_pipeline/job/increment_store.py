@@ -32,6 +32,10 @@ __all__ = ["STAGING", "IncrementStore", "folder_name"]
 STAGING: Final = "_kproto"
 #: The folder that contains the plan of the increment that is being written to a table.
 PLANS: Final = "_kproto_plans"
+#: The folder that contains joined increments, until they have replaced those in the output.
+JOINED: Final = "_kproto_joined"
+#: The folder in `JOINED` for the replaced increments.
+REPLACED: Final = "replaced"
 
 _FOLDER: Final = re.compile(r"increment=([0-9]{6,18})")
 _WRITING: Final = re.compile(r"writing-([0-9]{6,18})-[0-9a-f]{32}")
@@ -75,13 +79,15 @@ class IncrementStore:
     def recover(self) -> None:
         """Reads the manifests of all increments.
 
-        If renames are not atomic, first removes the last increments that have no manifest: a killed
-        run left them.
+        The first increments may be missing: they have expired, and no new event is compared with
+        them. First finishes a killed compaction. If renames are not atomic, then removes the last
+        increments that have no manifest: a killed run left them.
 
         Raises:
             OutputDamagedError: the folder has files that no run creates, or lacks an increment or a
             manifest; or a manifest is unreadable or of another version.
         """
+        self._finish_replacing()
         numbers = []
         for name in self._files.names(self._files.root):
             found = _FOLDER.fullmatch(name)
@@ -95,11 +101,6 @@ class IncrementStore:
         numbers.sort()
         while numbers and not self._files.atomic and not self._has_manifest(numbers[-1]):
             self._files.delete(self.path(numbers.pop()))
-        if not self._allow_gaps and numbers != list(range(1, len(numbers) + 1)):
-            raise OutputDamagedError(
-                f"{self._files.root} holds the increments {numbers}: one is missing, with its "
-                "events; put it back, or run the job once with overwrite"
-            )
         for number in numbers:
             path = f"{self.path(number)}/{MANIFEST}"
             if not self._has_manifest(number):
@@ -107,7 +108,14 @@ class IncrementStore:
                     f"{path} is missing; it had the offsets that were read: put it back, or run "
                     "the job once with overwrite"
                 )
-            self.manifests[number] = Manifest.from_json(self._files.read(path), path=path)
+            manifest = Manifest.from_json(self._files.read(path), path=path)
+            previous = max(self.manifests, default=None)
+            if previous not in (None, manifest.first_increment - 1) and not self._allow_gaps:
+                raise OutputDamagedError(
+                    f"{self._files.root} holds the increments {numbers}: one is missing, with its "
+                    "events; put it back, or run the job once with overwrite"
+                )
+            self.manifests[number] = manifest
 
     def remove_after(self, last: int) -> None:
         """Removes the dead letters that a killed run has left for increments after `last`.
@@ -180,6 +188,39 @@ class IncrementStore:
         """Writes the manifest to a staging folder, which can then be published."""
         self._files.write(f"{staging}/{MANIFEST}", manifest.to_json())
         self._on_step("manifest written")
+
+    def replace_increments(self, staging: str, manifest: Manifest) -> None:
+        """Replaces joined increments by the folder `staging`, which has their rows and a manifest.
+
+        Between two renames a reader sees only a part of the rows.
+        """
+        self._files.make_folder(self._files.child_path(JOINED))
+        self._files.move(staging, self._files.child_path(JOINED, folder_name(manifest.increment)))
+        self._on_step("joined")
+        self._finish_replacing()
+        for number in range(manifest.first_increment, manifest.increment):
+            self.manifests.pop(number, None)
+        self.manifests[manifest.increment] = manifest
+
+    def _finish_replacing(self) -> None:
+        """Replaces the increments whose joined folder is complete; removes the replaced ones."""
+        folder = self._files.child_path(JOINED)
+        for name in self._files.names(folder):
+            if name == REPLACED:
+                continue
+            path = f"{folder}/{name}/{MANIFEST}"
+            manifest = Manifest.from_json(self._files.read(path), path=path)
+            self._files.make_folder(f"{folder}/{REPLACED}")
+            for number in range(manifest.first_increment, manifest.increment + 1):
+                if self._files.exists(self.path(number)):
+                    self._files.move(
+                        self.path(number), f"{folder}/{REPLACED}/{folder_name(number)}"
+                    )
+                    self._on_step("moved away")
+            self._files.move(f"{folder}/{name}", self.path(manifest.increment))
+            self._on_step("replaced increments")
+        if self._files.exists(folder):
+            self._files.delete(folder)
 
     def publish_once(self, staging: str, manifest: Manifest) -> None:
         """Publishes a staging folder with a manifest; does nothing if the increment exists.

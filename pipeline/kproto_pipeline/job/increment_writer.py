@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
-from ..columns import EVENT_SCHEMA
 from ..spark.options.option_table import names_that_set
 from .errors import CountMismatchError
 from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
 from .job_cleanup import cleanup_on_failure
 from .manifest import JobCounts, Manifest, StoredPlan
+from .output_reader import output_columns, output_reader, output_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -256,9 +254,7 @@ class IncrementWriter:
             .load()
         )
         if self._table is not None and output.merge_schema:
-            known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
-            columns = output.columns or known.names
-            self._table.add_columns(StructType([known[name] for name in columns]))
+            self._table.add_columns(output_schema(*output_columns(output)))
         compared = self._recent_increments()
         while True:
             observed = self._write_events(
@@ -359,7 +355,7 @@ class IncrementWriter:
         """Returns the number of rows in the files at `path`, by status."""
         if not files.holds_data(path):
             return {}
-        counted = _output_reader(self._spark, output, "status").load(path)
+        counted = output_reader(self._spark, output, "status").load(path)
         grouped = counted.groupBy("status").count().collect()
         return {row["status"]: row["count"] for row in grouped}
 
@@ -428,7 +424,7 @@ class IncrementWriter:
         paths = [self._store.path(number) for number in sorted(numbers)]
         if not paths:
             return None
-        reader = _output_reader(self._spark, output, *columns, "status")
+        reader = output_reader(self._spark, output, *columns, "status")
         counted = reader.option("basePath", self._files.root).load(paths)
         return counted.where(sf.col("status") == VALID).select(*columns)
 
@@ -447,22 +443,6 @@ class IncrementWriter:
                 raise
             return None
         return counted
-
-
-def _output_reader(spark: SparkSession, output: OutputSettings, *columns: str) -> DataFrameReader:
-    """Returns a reader of some columns of an output's files.
-
-    CSV files identify columns by position, so their schema has all columns in the order of writing;
-    Spark compares this schema with the header.
-    """
-    known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
-    if output.format.lower() == "csv":
-        written = output.columns or known.names
-        inside = [name for name in written if name not in output.partition_by]
-        columns = (*inside, *output.partition_by)
-    reader = spark.read.format(output.format).options(**output.options)
-    schema = StructType([known[name] for name in columns])
-    return reader.option("enforceSchema", "false").schema(schema)
 
 
 def reconciled_counts(observed: Mapping[str, int], counted: Mapping[str, int]) -> JobCounts:

@@ -62,7 +62,8 @@ class Manifest:
     if there is no record, or a record has no timestamp. `dead_letters` is the staging folder of the
     dead letters, which are published after the increment; None if there are no dead letters.
     `losses` are descriptions of data loss. `application` identifies the job in the commits of a
-    table; None if the output is no table, or an earlier release wrote the manifest.
+    table; None if the output is no table, or an earlier release wrote the manifest. `first` is the
+    first of the increments that were joined into this one; None if none were joined.
     """
 
     increment: int
@@ -73,6 +74,12 @@ class Manifest:
     losses: tuple[str, ...] = ()
     dead_letters: str | None = None
     application: str | None = None
+    first: int | None = None
+
+    @property
+    def first_increment(self) -> int:
+        """Returns the number of the first increment that was joined, or of the only one."""
+        return self.increment if self.first is None else self.first
 
     def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:
         """Returns the offsets and topic ids from which the next increment reads."""
@@ -93,6 +100,8 @@ class Manifest:
         }
         if self.application is not None:
             content["application"] = self.application
+        if self.first is not None:
+            content["first"] = self.first
         return json.dumps(content, indent=1) + "\n"
 
     @classmethod
@@ -113,6 +122,7 @@ class Manifest:
                 losses=tuple(found["losses"]),
                 dead_letters=found["dead_letters"],
                 application=found.get("application"),
+                first=None if found.get("first") is None else int(found["first"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, ConfigurationError) as error:
             raise OutputDamagedError(f"{path} is no manifest of an increment: {error!r}") from None

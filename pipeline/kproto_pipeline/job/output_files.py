@@ -64,6 +64,10 @@ class OutputFiles:
         """Returns True if a folder has files or folders that readers do not skip."""
         return any(not name.startswith(("_", ".")) for name in self.names(path))
 
+    def size(self, path: str) -> int:
+        """Returns the number of bytes of the files in a folder."""
+        return int(self._system.getContentSummary(self._hadoop.Path(path)).getLength())
+
     def child_path(self, *names: str) -> str:
         """Returns the path of a file or folder in the output folder."""
         return "/".join((self.root, *names))
