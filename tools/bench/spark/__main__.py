@@ -48,13 +48,15 @@ class SparkBench:
     repeat: int
     #: The partitions of the topics to which the sinks write.
     partitions: int
+    #: Settings of both Spark sessions.
+    conf: dict[str, str]
 
     def engines(
         self, closing: ExitStack, cores: int, topic: str, events: int, *, idle: bool = False
     ) -> tuple[Engine, Engine]:
         """Starts both engines for a topic; with `idle`, `IdleSource` replaces kproto's."""
         task = {"bootstrap": self.bootstrap, "topic": topic, "events": events}
-        task |= {"folder": self.folder, "idle": idle}
+        task |= {"folder": self.folder, "idle": idle, "conf": self.conf}
         ours, connector = (
             closing.enter_context(Engine(name, cores, task)) for name in (OURS, CONNECTOR)
         )
@@ -74,6 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--partitions", type=int, default=PARTITIONS, help="partitions that the sinks write to"
     )
+    parser.add_argument(
+        "--conf", nargs="+", default=[], metavar="NAME=VALUE", help="settings of Spark, for both"
+    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.tables if name not in TABLES]
     if unknown:
@@ -85,7 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             bootstrap = closing.enter_context(KafkaNode(BROKER)).bootstrap
         folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="kproto-bench-"))
-        run = SparkBench(bootstrap, folder, options.events, options.repeat, options.partitions)
+        conf = dict(setting.split("=", 1) for setting in options.conf)
+        run = SparkBench(
+            bootstrap, folder, options.events, options.repeat, options.partitions, conf
+        )
         for name in options.tables or TABLES:
             TABLES[name](run, options.cores)
     return 0
@@ -160,6 +168,42 @@ def _micro_table(run: SparkBench, all_cores: Sequence[int]) -> None:
             for name, runs in found.items():
                 cells = [f"{statistics.median(each[step] for each in runs):.0f}" for step in STEPS]
                 print(f"| {name} | {cores} | {' | '.join(cells)} |", flush=True)
+
+
+def _once_table(run: SparkBench, all_cores: Sequence[int]) -> None:
+    """Compares streams from topic to topic, with and without exactlyOnce."""
+    rows = MICRO_ROWS * (MICRO_BATCHES + 1)
+    print(f"\nA micro-batch of {MICRO_ROWS:,} rows to a topic, median, ms\n")
+    print(
+        "| | cores | addBatch | commitOffsets | triggerExecution | all at once, thousand rows/s |"
+    )
+    print("|---|---|---|---|---|---|")
+    with ExitStack() as closing:
+        topics = [_published(run, closing, events) for events in (rows, run.events)]
+        target = _published(run, closing, 0)
+        for cores in all_cores:
+            with ExitStack() as ending:
+                task = {"bootstrap": run.bootstrap, "topic": topics[0], "events": rows}
+                task |= {"folder": run.folder, "idle": False, "conf": run.conf}
+                engine = ending.enter_context(Engine(OURS, cores, task))
+                steps: dict[bool, list[dict[str, float]]] = {False: [], True: []}
+                rates: dict[bool, list[float]] = {False: [], True: []}
+                for turn in range(run.repeat):
+                    for once in (False, True)[:: -1 if turn % 2 else 1]:
+                        how = {"target": target, "exactly_once": once}
+                        steps[once].append(
+                            engine.do("to topic", source=topics[0], rows=MICRO_ROWS, **how)
+                        )
+                        whole = engine.do("to topic", source=topics[1], rows=run.events, **how)
+                        rates[once].append(run.events / whole["triggerExecution"])
+            for once, runs in steps.items():
+                cells = [
+                    f"{statistics.median(each[step] for each in runs):.0f}"
+                    for step in ("addBatch", "commitOffsets", "triggerExecution")
+                ]
+                name = "exactlyOnce" if once else "at least once"
+                rate = f"{statistics.median(rates[once]):.0f}"
+                print(f"| {name} | {cores} | {' | '.join(cells)} | {rate} |", flush=True)
 
 
 def _sink_table(run: SparkBench, all_cores: Sequence[int]) -> None:
@@ -238,6 +282,7 @@ TABLES: Final = {
     "stream": _stream_table,
     "micro": _micro_table,
     "sink": _sink_table,
+    "once": _once_table,
     "job": _job_table,
     "idle": _idle_table,
     "memory": _memory_table,

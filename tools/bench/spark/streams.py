@@ -8,14 +8,14 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from tools.bench.spark.reads import load
+from tools.bench.spark.reads import format_of, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
-__all__ = ["STEPS", "micro_batches", "timed_stream"]
+__all__ = ["STEPS", "micro_batches", "timed_stream", "to_topic"]
 
 #: The steps of a micro-batch, by Spark's names in `durationMs`; the last is their total.
 STEPS: Final = (
@@ -59,6 +59,43 @@ def micro_batches(
     if len(full) < batches:
         raise RuntimeError(f"{task['engine']}: {len(full)} batches of {rows} rows, not {batches}")
     counted = full[_WARM_UP:batches]
+    return {
+        step: statistics.median(each["durationMs"].get(step, 0) for each in counted)
+        for step in STEPS
+    }
+
+
+def to_topic(
+    spark: SparkSession,
+    task: Mapping[str, Any],
+    source: str,
+    target: str,
+    rows: int,
+    exactly_once: bool,
+) -> dict[str, float]:
+    """Returns the median duration in ms of each step of the micro-batches of `rows` rows.
+
+    The stream copies the topic `source` to `target`. Of many micro-batches the first ten are not
+    counted.
+    """
+    folder = tempfile.mkdtemp(dir=task["folder"])
+    what = {**task, "topic": source}
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(rows)}
+    query = (
+        load(spark.readStream, what, "with headers", **options)
+        .select("key", "value", "headers")
+        .writeStream.format(format_of(task))
+        .option("kafka.bootstrap.servers", task["bootstrap"])
+        .option("topic", target)
+        .option("exactlyOnce", str(exactly_once).lower())
+        .option("checkpointLocation", folder)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    shutil.rmtree(folder)
+    full = [each for each in query.recentProgress if each["numInputRows"] == rows]
+    counted = full[_WARM_UP:] or full
     return {
         step: statistics.median(each["durationMs"].get(step, 0) for each in counted)
         for step in STEPS

@@ -23,6 +23,7 @@ ACTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "read": reads.timed_read,
     "stream": streams.timed_stream,
     "micro batches": streams.micro_batches,
+    "to topic": streams.to_topic,
     "rows to write": sink.hold_rows,
     "write": sink.timed_write,
     "copy": sink.copy,
