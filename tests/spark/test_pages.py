@@ -19,6 +19,7 @@ from tests.support.pages import blocks, page_text
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 (READ,) = blocks(page_text("docs/how-to/spark-read.md"), "python")
+(SQL,) = blocks(page_text("docs/how-to/spark-read.md"), "sql")
 STREAM, LAG = blocks(page_text("docs/how-to/spark-streams.md"), "python")
 SINK, ONCE = blocks(page_text("docs/how-to/spark-sink.md"), "python")
 (JOB,) = blocks(page_text("docs/how-to/spark-job.md"), "python")
@@ -71,6 +72,17 @@ def test_programs_of_the_spark_pages_run(
         query.stop()
     (row,) = spark.read.parquet(str(tmp_path / "stream" / "flights")).collect()
     assert (row["key"], row["value"]) == (b"late", b"no event")
+
+    embedded_topics.fill("orders", [])
+    *_, rows = [
+        spark.sql(statement).collect()
+        for statement in SQL.replace("localhost:9092", embedded_topics.bootstrap).split(";")
+        if statement.strip()
+    ]
+    assert sorted(tuple(row) for row in rows) == [(0, 0, "one"), (0, 1, "two")]
+    options = f"`kafka.bootstrap.servers` '{embedded_topics.bootstrap}', subscribe 'orders'"
+    with pytest.raises(Exception, match="instead of CREATE TABLE, use CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE kept USING kproto OPTIONS ({options})")
 
     scope["source"] = {
         "kafka.bootstrap.servers": embedded_topics.bootstrap,

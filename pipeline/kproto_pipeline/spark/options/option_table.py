@@ -356,6 +356,15 @@ REFUSED: Final[Mapping[OptionScope, Mapping[str, str]]] = {
 #: Spark's own options, in lower case; Spark passes them to the sink, which ignores them.
 _OF_SPARK: Final = frozenset({"checkpointlocation", "path", "queryname"})
 
+#: Spark adds this option to those of CREATE TABLE.
+_OF_TABLES: Final = "provider"
+
+_TABLES: Final = (
+    "Spark does not keep the options of a table for a data source in Python: instead of CREATE "
+    "TABLE, use CREATE TEMPORARY VIEW … USING kproto OPTIONS (…), with subscribe for SELECT or "
+    "with topic for INSERT"
+)
+
 _SELECTIONS: Final = tuple(option.name for option in OPTIONS if option.field == "selection")
 
 
@@ -421,8 +430,12 @@ def _names(text: Mapping[str, str], uses: OptionScope) -> tuple[dict[str, str], 
     refused = {name.lower(): (name, why) for name, why in REFUSED[uses].items()}
     given: dict[str, str] = {}
     properties: dict[str, str] = {}
+    if not text:
+        raise OptionError(f"no option is set. If this is a query of a table: {_TABLES}")
     for key, value in text.items():
         name = key.lower()
+        if name == _OF_TABLES:
+            raise OptionError(_TABLES)
         option = known.get(name)
         if name in refused:
             raise OptionError("option {} is not accepted: {}".format(*refused[name]))
@@ -440,12 +453,16 @@ def _rows(uses: OptionScope) -> Iterable[Option]:
 
 
 def _unknown(key: str, uses: OptionScope) -> OptionError:
+    is_write = uses is OptionScope.SINK
     known = [option.name for option in _rows(uses)]
+    others = {option.name.lower() for option in _rows(READ if is_write else OptionScope.SINK)}
     similar = ", ".join(nearest(key, known))
     hint = f"the nearest: {similar}" if similar else f"the options are {', '.join(known)}"
-    context = " as an option of a write" if uses is OptionScope.SINK else ""
+    if key.lower() in others:
+        hint = f"it is an option of a {'read' if is_write else 'write'}; {hint}"
     return OptionError(
-        f"option {key} is not known to kproto{context}; {hint}, and kafka.* for the client"
+        f"option {key} is not known to kproto as an option of a {'write' if is_write else 'read'}; "
+        f"{hint}, and kafka.* for the client"
     )
 
 

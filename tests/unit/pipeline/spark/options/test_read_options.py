@@ -73,6 +73,8 @@ def test_stream_limits_in_a_batch_are_parsed_with_a_warning(
             "an option that begins with kafka.: sasl",
         ),
         ({"startingOfsets": "earliest"}, "the nearest: startingOffsets"),
+        ({"topic": "t"}, "option topic is not known .* of a read; it is an option of a write"),
+        ({"provider": "kproto"}, "instead of CREATE TABLE, use CREATE TEMPORARY VIEW"),
         ({"startingTimestamp": "-1"}, "option startingTimestamp is '-1'"),
         ({"startingOffsetsByTimestamp": "1"}, "option startingOffsetsByTimestamp is '1'; it must"),
         ({"endingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "t-0 has -1; a timestamp is a"),
@@ -216,6 +218,11 @@ def test_subscribe_pattern_is_an_expression_of_java() -> None:
     assert options.selection.pattern is not None
     names = [name for name in ("a", "x", "&", "[") if re.search(options.selection.pattern, name)]
     assert names == ["a"]
+
+
+def test_query_of_a_table_without_options_names_the_view() -> None:
+    with pytest.raises(OptionError, match=r"no option is set.* use CREATE TEMPORARY VIEW"):
+        parse_read_options({})
 
 
 def test_brokers_and_topics_are_required() -> None:
