@@ -294,6 +294,7 @@ class ProducerBatch:
         if timestamp < 0 and self.magic:
             timestamp = self.content.only_timestamp
         has_all = base_offset >= 0 and (timestamp >= 0 or not self.magic)
+        new = tuple.__new__  # creates an Ack in two thirds of the time of `Ack`
         for first, waiters in self.waiters:
             for position, waiter in enumerate(waiters, first):
                 if waiter.done():
@@ -301,7 +302,8 @@ class ProducerBatch:
                 if not is_acked:
                     waiter.set_result((self, position))
                 elif has_all:  # as `ack` does, in less time
-                    waiter.set_result(Ack(topic, partition, base_offset + position, timestamp))
+                    offset = base_offset + position
+                    waiter.set_result(new(Ack, (topic, partition, offset, timestamp)))
                 else:
                     waiter.set_result(self.ack(position))
         self.waiters.clear()

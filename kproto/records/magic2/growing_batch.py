@@ -209,8 +209,9 @@ class GrowingBatch:
             lengths = [varints[len(body)] for body in bodies]
         except IndexError:  # a length exceeds the table
             return 0, 0
-        self.parts.extend(chain.from_iterable(zip(lengths, bodies, strict=True)))
-        size = sum(map(len, bodies)) + sum(map(len, lengths))
+        encoded = join(chain.from_iterable(zip(lengths, bodies, strict=True)))
+        self.parts.append(encoded)
+        size = len(encoded)
         self.count = count + number
         self.size_in_bytes += size
         return number, size
