@@ -139,8 +139,9 @@ async def concurrent(task: Task) -> TimePerRecord:
 async def futures(task: Task) -> TimePerRecord:
     """Awaits a future in each of many coroutines: asyncio's part of `concurrent`.
 
-    The program has sent the records of one round before, so that the garbage collector visits the
-    same objects as in `concurrent`.
+    The program sends the records of a round before each round, and the result has only the rounds
+    of futures. In each round a full garbage collection visits all objects of the program, in some
+    rounds two: rounds of both kinds must share the second ones, as in a program that does both.
     """
     loop = asyncio.get_running_loop()
     made = keys(task.records)
@@ -152,8 +153,8 @@ async def futures(task: Task) -> TimePerRecord:
         await future
 
     async with Client(task.bootstrap) as client, client.producer() as producer:
-        await asyncio.gather(*(producer.send(task.topic, VALUE, key=key) for key in made))
         for _ in range(1 + ROUNDS):
+            await asyncio.gather(*(producer.send(task.topic, VALUE, key=key) for key in made))
             waiting: list[asyncio.Future[None]] = []
             meter = Meter()
             gathered = asyncio.gather(*(wait(waiting) for _ in range(task.records)))
