@@ -10,6 +10,7 @@ import pytest
 from kproto_pipeline.job.increment_writer import STEPS
 from kproto_pipeline.job.lake_packages import lake_package, lake_properties
 
+from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
 from tests.spark.test_increments import send
 from tests.spark.test_job import BROKEN, event
@@ -94,6 +95,36 @@ def test_table_gets_new_columns_by_option(
     assert found["counts"] == [2, 1, 0, 1, 1]
     assert found["rows"] == [["valid", "1"], ["valid", "2"]]
     assert sorted(found["columns"]) == sorted([*columns, "data"])
+
+
+def test_merge_finds_duplicates_beyond_the_window(
+    lake: tuple[SparkPrograms, dict[str, Any]], embedded_topics: Topics, topic_name: str
+) -> None:
+    programs, output = lake
+    year = 365 * 86_400_000
+
+    def at(number: int, years: int) -> ProducerRecord:
+        return event(number)._replace(timestamp=1_500_000_000_000 + years * year)
+
+    embedded_topics.fill(topic_name, [at(1, 0), at(2, 0)])
+    task: dict[str, Any] = {
+        "source": {"kafka.bootstrap.servers": embedded_topics.bootstrap, "subscribe": topic_name},
+        "output": output,
+        "mode": "incremental",
+        "merge": True,
+    }
+    assert programs.run("lake_job", task)["counts"] == [2, 2, 0, 0, 2]
+    send(embedded_topics, topic_name, at(1, 3), at(3, 3), at(2, 3), BROKEN[1], at(1, 4), at(2, 4))
+    found = programs.run("lake_job", {**task, "kill_at": "written aside"})
+    assert found["rows"] == [["valid", "1"], ["valid", "2"], ["valid", "3"]]
+    found = programs.run("lake_job", task)
+    assert found["increments"] == [2, 3, 4]
+    # The first of the three was committed by the killed run; only its row in the table is counted.
+    assert found["counts"] == [5, 1, 1, 3, 2]
+    assert found["rows"] == [["invalid", ""], ["valid", "1"], ["valid", "2"], ["valid", "3"]]
+    # Without MERGE, an event beyond the window is no duplicate.
+    send(embedded_topics, topic_name, at(2, 6))
+    assert programs.run("lake_job", {**task, "merge": False})["counts"] == [1, 1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("format_", TABLES)

@@ -26,7 +26,7 @@ from .output_reader import output_columns, output_reader, output_schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
     from .increment_plan import ReadPlan
     from .increment_store import IncrementStore
@@ -98,6 +98,28 @@ class _ObservedCounts:
     by_status: dict[str, int]
     read: int
     timestamps: tuple[int, int] | None
+
+
+def _statistics() -> list[Column]:
+    """Returns the aggregates from which `_observed_counts` makes its result."""
+    micros = sf.unix_micros("timestamp")
+    return [
+        sf.count(sf.lit(1)).alias("read"),
+        sf.min(micros).alias("least"),
+        sf.max(micros).alias("greatest"),
+        sf.count(sf.when(micros.isNull(), 1)).alias("timeless"),
+        *(status_count(s).alias(s) for s in STATUSES),
+    ]
+
+
+def _observed_counts(counted: Mapping[str, Any]) -> _ObservedCounts:
+    least, greatest = counted["least"], counted["greatest"]
+    return _ObservedCounts(
+        {status: counted[status] for status in STATUSES},
+        counted["read"],
+        # If a record has no timestamp, the events are compared with all increments.
+        None if least is None or counted["timeless"] else (least, greatest),
+    )
 
 
 class IncrementWriter:
@@ -291,31 +313,44 @@ class IncrementWriter:
         increment: Increment | None,
     ) -> _ObservedCounts:
         """Sets the status of each event, writes the events, and returns the observed counts."""
-        output = self._settings.output
+        if self._settings.merge and increment is not None:
+            return self._merge_events(events, increment)
         observed = Observation()
-        micros = sf.unix_micros("timestamp")
         events_with_status = with_status(events, earlier, self._settings.window_s).observe(
-            observed,
-            sf.count(sf.lit(1)).alias("read"),
-            sf.min(micros).alias("least"),
-            sf.max(micros).alias("greatest"),
-            sf.count(sf.when(micros.isNull(), 1)).alias("timeless"),
-            *(status_count(s).alias(s) for s in STATUSES),
+            observed, *_statistics()
         )
-        selected = events_with_status.where(sf.col("status") != DUPLICATE)
+        self._save(self._written_rows(events_with_status), staging, increment)
+        return _observed_counts(observed.get)
+
+    def _merge_events(self, events: DataFrame, increment: Increment) -> _ObservedCounts:
+        """Merges the events into the table; events that the table has are duplicates.
+
+        Keeps the events in memory or on disk, so that they are read once, and counted before the
+        merge.
+        """
+        assert self._table is not None
+        kept = with_status(events).persist()
+        try:
+            counted = kept.agg(*_statistics()).first()
+            assert counted is not None
+            observed = _observed_counts(counted.asDict())
+            inserted = self._table.merge(self._written_rows(kept), increment)
+        finally:
+            kept.unpersist()
+        if inserted is not None:
+            by_status = observed.by_status
+            repeated = by_status[VALID] + by_status[INVALID] - inserted
+            by_status[VALID] -= repeated
+            by_status[DUPLICATE] += repeated
+        return observed
+
+    def _written_rows(self, events: DataFrame) -> DataFrame:
+        """Returns the rows and columns that are written to the output."""
+        rows = events.where(sf.col("status") != DUPLICATE)
         if self._dead_letters is not None:
-            selected = selected.where(sf.col("status") != INVALID)
-        if output.columns:
-            selected = selected.select(*output.columns)
-        self._save(selected, staging, increment)
-        counted: dict[str, Any] = observed.get
-        least, greatest = counted["least"], counted["greatest"]
-        return _ObservedCounts(
-            {status: counted[status] for status in STATUSES},
-            counted["read"],
-            # If a record has no timestamp, the events are compared with all increments.
-            None if least is None or counted["timeless"] else (least, greatest),
-        )
+            rows = rows.where(sf.col("status") != INVALID)
+        columns = self._settings.output.columns
+        return rows.select(*columns) if columns else rows
 
     def _save(self, rows: DataFrame, staging: str, increment: Increment | None) -> None:
         """Writes the rows to the staging folder; or to the table, if the format writes no files."""
@@ -407,13 +442,14 @@ class IncrementWriter:
         `numbers`, and returns None if `numbers` is empty.
 
         An output table has no such folders. This method ignores `numbers` and reads the whole
-        table. It returns None in the mode `once`, with `window_s` = 0, and if the table does not
-        exist yet.
+        table. It returns None in the mode `once`, with `window_s` = 0, with `merge`, and if the
+        table does not exist yet.
         """
         output = self._settings.output
         columns = ("source", "id", "timestamp")
         if not output.is_files:
-            if self._settings.mode == "once" or not self._settings.window_s:
+            settings = self._settings
+            if settings.mode == "once" or not settings.window_s or settings.merge:
                 return None
             if self._table is not None:
                 if self._table.version() is None:

@@ -12,10 +12,13 @@ from py4j.java_gateway import JavaPackage
 from pyspark.sql import functions as sf
 
 from .errors import OutputDamagedError, OutputExistsError, SettingError
+from .event_status import VALID
 from .lake_packages import PATH_CATALOG, lake_package, lake_properties
 from .output_files import OutputFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
     from pyspark.sql.types import StructType
 
@@ -28,6 +31,8 @@ Increment = tuple[str, int]
 
 _APPLICATION: Final = "kproto.application"
 _INCREMENT: Final = "kproto.increment"
+#: The temporary view of the rows of an increment that are merged.
+_VIEW: Final = "kproto_increment"
 
 
 class LakeTable(Protocol):
@@ -44,6 +49,13 @@ class LakeTable(Protocol):
 
     def append(self, rows: DataFrame, increment: Increment) -> None:
         """Appends the rows of an increment in one commit; creates a missing table."""
+
+    def merge(self, rows: DataFrame, increment: Increment) -> int | None:
+        """Inserts the rows except the valid events that an existing table has; in one commit.
+
+        Returns the number of inserted rows; None if the table was created, so that all rows were
+        inserted.
+        """
 
     def write_once(self, rows: DataFrame, *, overwrite: bool) -> None:
         """Writes the rows to a new table, or replaces the table if `overwrite` is True."""
@@ -125,6 +137,22 @@ class _DeltaTable:
             writer = writer.partitionBy(*self._output.partition_by)
         writer.save(self._path)
 
+    def merge(self, rows: DataFrame, increment: Increment) -> int | None:
+        if self.version() is None:
+            self.append(rows, increment)
+            return None
+        name = _commit_name(increment)
+        properties = {
+            "spark.databricks.delta.write.txnAppId": increment[0],
+            "spark.databricks.delta.write.txnVersion": str(increment[1]),
+            "spark.databricks.delta.commitInfo.userMetadata": name,
+        }
+        _merge(self._spark, f"delta.`{self._path}`", rows, properties)
+        history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self._path}` LIMIT 1").first()
+        if history is None or history["userMetadata"] != name:
+            return 0
+        return int(history["operationMetrics"].get("numTargetRowsInserted", 0))
+
     def write_once(self, rows: DataFrame, *, overwrite: bool) -> None:
         writer = rows.write.format("delta").options(**self._output.options)
         if self._output.partition_by:
@@ -200,6 +228,22 @@ class _IcebergTable:
             return
         self._writer(self._with_table_columns(rows), increment).append()
 
+    def merge(self, rows: DataFrame, increment: Increment) -> int | None:
+        if not self._spark.catalog.tableExists(self._name):
+            self.append(rows, increment)
+            return None
+        prefix = "spark.sql.iceberg.snapshot-property"
+        properties = {
+            f"{prefix}.{_APPLICATION}": increment[0],
+            f"{prefix}.{_INCREMENT}": str(increment[1]),
+        }
+        _merge(self._spark, self._name, rows, properties)
+        snapshot = self._table().currentSnapshot()
+        summary = {} if snapshot is None else dict(snapshot.summary())
+        if not _names(summary, increment):
+            return 0
+        return int(summary.get("added-records", 0))
+
     def write_once(self, rows: DataFrame, *, overwrite: bool) -> None:
         if overwrite:
             self._new_table(self._writer(rows)).createOrReplace()
@@ -263,6 +307,33 @@ class _IcebergTable:
             if field.name not in rows.columns:
                 rows = rows.withColumn(field.name, sf.lit(None).cast(field.dataType))
         return rows
+
+
+def _names(summary: Mapping[str, str], increment: Increment) -> bool:
+    """Returns True if the summary of a snapshot names the increment."""
+    application, number = increment
+    return (summary.get(_APPLICATION), summary.get(_INCREMENT)) == (application, str(number))
+
+
+def _merge(spark: SparkSession, table: str, rows: DataFrame, properties: Mapping[str, str]) -> None:
+    """Inserts rows except valid events that the table has; `properties` apply to the commit."""
+    rows.createOrReplaceTempView(_VIEW)
+    columns = [f"`{name}`" for name in rows.columns]
+    for name, value in properties.items():
+        spark.conf.set(name, value)
+    try:
+        same = "t.source = s.source AND t.id = s.id"
+        valid = f"t.status = '{VALID}' AND s.status = '{VALID}'"
+        names, values = ", ".join(columns), ", ".join(f"s.{name}" for name in columns)
+        clauses = [
+            f"MERGE INTO {table} AS t USING {_VIEW} AS s ON {same} AND {valid}",
+            f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})",  # noqa: S608
+        ]
+        spark.sql(" ".join(clauses))
+    finally:
+        for name in properties:
+            spark.conf.unset(name)
+        spark.catalog.dropTempView(_VIEW)
 
 
 def _added_rows(version: DataFrame, before: DataFrame | None) -> dict[str, int]:

@@ -98,6 +98,10 @@ class JobSettings:
     # within minutes and an operator within hours. Each increment reads the earlier increments of
     # this time again. 0: only events of the same increment are compared.
     window_s: float = 86_400.0
+    # True: an increment is added to a Delta or Iceberg table by MERGE, so that an event is a
+    # duplicate of any earlier event with the same source and id. Off, because the window is enough
+    # for repeated sends.
+    merge: bool = False
     # The time from the start of one increment to the start of the next, in the mode `stream`. A
     # minute: an increment is a folder with at least one file, and 1,440 a day are few enough.
     interval_s: float = 60.0

@@ -90,7 +90,7 @@ _KEYS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]] = 
         "merge_schema": ("merge_schema", _parse_flag),
     },
     "dead_letters": {"path": ("path", _parse_text), "format": ("format", _parse_text)},
-    "duplicates": {"window": ("window_s", _parse_duration)},
+    "duplicates": {"window": ("window_s", _parse_duration), "merge": ("merge", _parse_flag)},
     "trigger": {"interval": ("interval_s", _parse_duration)},
     "limits": {"max_records": ("max_records", _parse_count)},
 }
@@ -277,11 +277,19 @@ def _output_problem(settings: JobSettings) -> str | None:
         return (
             f"output.overwrite is not allowed in the mode {settings.mode}: this mode appends events"
         )
+    if settings.merge and (not output.is_lake_table or settings.mode == "once"):
+        return "duplicates.merge needs a Delta or Iceberg table, and the mode incremental or stream"
+    if settings.merge and output.merge_schema:
+        return (
+            "output.merge_schema is not allowed with duplicates.merge: add the columns in one run"
+        )
     columns = set(output.columns or COLUMNS)
     missing = [name for name in output.partition_by if name not in columns]
     if missing:
         return f"output.partition_by names {missing[0]}, which output.columns leaves out"
-    needed = {"status"} if settings.mode == "once" or not settings.window_s else {
+    needed = {"status"} if (
+        settings.mode == "once" or not (settings.window_s or settings.merge)
+    ) else {
         "status", "source", "id", "timestamp"
     }  # fmt: skip
     if not needed <= columns:

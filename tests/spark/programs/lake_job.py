@@ -30,7 +30,11 @@ def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
         if name in output:
             output[name] = tuple(output[name])
     settings = JobSettings(
-        task["source"], OutputSettings(**output), mode=task["mode"], max_records=2
+        task["source"],
+        OutputSettings(**output),
+        mode=task["mode"],
+        max_records=2,
+        merge=task.get("merge", False),
     )
 
     def killed(step: str) -> None:

@@ -100,6 +100,14 @@ WRONG = [
         "output.state is missing",
     ),
     (LEAST.replace('path = "lake"', 'format = "delta"'), "output.path is missing"),
+    (LEAST + "[duplicates]\nmerge = true", "duplicates.merge needs a Delta or Iceberg table"),
+    (LEAST + 'format = "delta"\n[duplicates]\nmerge = true', "duplicates.merge needs a Delta or"),
+    (
+        'mode = "stream"\n'
+        + LEAST
+        + 'format = "delta"\nmerge_schema = true\n[duplicates]\nmerge = true',
+        "output.merge_schema is not allowed with duplicates.merge",
+    ),
     (LEAST + "merge_schema = true", "output.merge_schema is not allowed: the format parquet"),
     (LEAST + 'state = "s"', "output.state is not allowed: the format parquet"),
     (LEAST + 'columns = ["id"]', "partition_by names status, which output.columns leaves out"),
