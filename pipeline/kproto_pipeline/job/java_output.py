@@ -18,6 +18,8 @@ from .spark_errors import describe_error, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from pyspark.sql import SparkSession
+
 __all__ = ["JavaOutput", "startup_failure"]
 
 #: The number of lines to keep.
@@ -72,6 +74,12 @@ class JavaOutput:
             raise SparkError(" ".join(filter(None, words))) from error
         os.close(write_end)
         SparkContext._ensure_initialized(gateway=gateway)
+
+    def hide_lost_connections(self, spark: SparkSession) -> None:
+        """Hides, without `verbose`, the tracebacks that PySpark prints when Java has ended."""
+        server = getattr(spark.sparkContext, "_accumulatorServer", None)
+        if server is not None and not self._verbose:
+            server.handle_error = lambda *connection: None
 
     def close(self) -> None:
         """Waits until the last lines are forwarded, at most 2 s."""

@@ -91,7 +91,9 @@ def _start(name: str, conf: Mapping[str, str], output: JavaOutput) -> SparkSessi
     builder = SparkSession.builder
     for key, value in properties.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    output.hide_lost_connections(spark)
+    return spark
 
 
 def _stop(spark: SparkSession | None) -> None:
