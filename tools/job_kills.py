@@ -261,7 +261,7 @@ def _copied_rows(lake: Lake) -> Path:
     from tools.spark.environments import environment
 
     python, target = _python(lake.format), lake.path.with_name("rows")
-    conf = lake_properties(lake.format, str(lake.path))
+    conf = lake_properties(lake.format)
     conf["spark.jars.packages"] = str(_package(lake.format))
     arguments = [lake.format, str(lake.path), str(target), json.dumps(conf)]
     subprocess.run([python, "-c", _COPY, *arguments], env=environment(python), check=True)

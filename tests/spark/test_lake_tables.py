@@ -36,7 +36,7 @@ def lake(
     assert package is not None
     path = str(tmp_path / "lake")
     conf = {
-        **lake_properties(request.param, path),
+        **lake_properties(request.param),
         "spark.master": "local[2]",
         "spark.jars.packages": package,
         "spark.sql.shuffle.partitions": "2",

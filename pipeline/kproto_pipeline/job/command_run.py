@@ -41,7 +41,7 @@ def run_command(settings: JobSettings, *, verbose: bool = False) -> int:
     spark_started = time.monotonic()
     stopped = threading.Event()
     output = settings.output
-    properties = {**lake_properties(output.format, output.path), **settings.spark}
+    properties = {**lake_properties(output.format), **settings.spark}
     with spark_session("kproto-pipeline", properties, verbose=verbose) as spark:
         started = time.monotonic()
         with ProgressLine(spark, settings.read_options) as line:

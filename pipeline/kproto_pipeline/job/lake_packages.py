@@ -7,8 +7,9 @@ by `spark.jars.packages`, or finds them in `spark.jars`. Works on plain data, an
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
-__all__ = ["LAKE_FORMATS", "PACKAGES", "lake_package", "lake_properties"]
+__all__ = ["LAKE_FORMATS", "PACKAGES", "folder_catalog", "lake_package", "lake_properties"]
 
 #: The table formats that the job writes exactly once.
 LAKE_FORMATS: Final = frozenset({"delta", "iceberg"})
@@ -22,9 +23,6 @@ PACKAGES: Final = {
     ("iceberg", "4.1"): "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
 }
 
-#: The catalog through which the job writes Iceberg tables that have a path and no catalog.
-PATH_CATALOG: Final = "kproto_paths"
-
 _DELTA_PROPERTIES: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -36,16 +34,20 @@ def lake_package(format_: str, pyspark: str) -> str | None:
     return PACKAGES.get((format_.lower(), ".".join(pyspark.split(".")[:2])))
 
 
-def lake_properties(format_: str, path: str | None) -> dict[str, str]:
-    """Returns the properties of Spark that an output of this format needs."""
-    if format_.lower() == "delta":
-        return dict(_DELTA_PROPERTIES)
-    if format_.lower() == "iceberg" and path is not None and "/" in path:
-        prefix = f"spark.sql.catalog.{PATH_CATALOG}"
-        return {
-            prefix: "org.apache.iceberg.spark.SparkCatalog",
-            f"{prefix}.type": "hadoop",
-            # A catalog of paths has no use for this property, but Iceberg requires it.
-            f"{prefix}.warehouse": path,
-        }
-    return {}
+def lake_properties(format_: str) -> dict[str, str]:
+    """Returns the properties that a Spark session needs for an output of this format."""
+    return dict(_DELTA_PROPERTIES) if format_.lower() == "delta" else {}
+
+
+def folder_catalog(folder: str) -> tuple[str, dict[str, str]]:
+    """Returns the name and the properties of a catalog of the Iceberg tables in a folder.
+
+    Each folder has a catalog of its own, because Spark creates a catalog only once.
+    """
+    name = f"kproto_{crc32(folder.encode()):08x}"
+    prefix = f"spark.sql.catalog.{name}"
+    return name, {
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": "hadoop",
+        f"{prefix}.warehouse": folder,
+    }

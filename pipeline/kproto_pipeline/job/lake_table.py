@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 
 from .errors import OutputDamagedError, OutputExistsError, SettingError
 from .event_status import VALID
-from .lake_packages import PATH_CATALOG, lake_package, lake_properties
+from .lake_packages import folder_catalog, lake_package
 from .output_files import OutputFiles
 
 if TYPE_CHECKING:
@@ -199,10 +199,11 @@ class _IcebergTable:
         self._java = _java(spark)
         self._name = output.path
         if "/" in output.path:
-            root = OutputFiles(spark, output.path).root
-            self._name = f"{PATH_CATALOG}.`{root}`"
-            for name, value in lake_properties("iceberg", root).items():
+            folder, _, table = OutputFiles(spark, output.path).root.rpartition("/")
+            catalog, properties = folder_catalog(folder)
+            for name, value in properties.items():
                 spark.conf.set(name, value)
+            self._name = f"{catalog}.`{table}`"
 
     def version(self) -> int | None:
         if not self._spark.catalog.tableExists(self._name):

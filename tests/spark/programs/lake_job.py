@@ -58,6 +58,8 @@ def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
     if table.version() is None:
         return {"counts": counts, "increments": increments, "columns": [], "rows": []}
     rows = table.read()
+    # Any reader finds the table at its path.
+    assert spark.read.format(output["format"]).load(output["path"]).count() == rows.count()
     found = sorted(
         (row["status"], row["id"] or "") for row in rows.select("status", "id").collect()
     )
