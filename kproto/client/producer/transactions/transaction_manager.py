@@ -89,7 +89,8 @@ _EPOCH_LOST: Final = (
 #: The remedies of errors that make the producer fail.
 _HINTS: Final = {
     "INVALID_TRANSACTION_TIMEOUT": (
-        "lower transaction_timeout_ms, or raise transaction.max.timeout.ms of the brokers"
+        "lower transaction_timeout_ms (transaction.timeout.ms), or raise "
+        "transaction.max.timeout.ms of the brokers"
     ),
     "UNSUPPORTED_VERSION": "Kafka 4.4.0 refuses to keep a prepared transaction (KIP-939)",
     "INVALID_PRODUCER_ID_MAPPING": "the transactional id has expired, or has another producer id",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from kproto import CommittedOffset
+from kproto.messages import ListTransactionsRequest
 from kproto.wire.errors import KprotoError
 
 from .errors import ExactlyOnceError
@@ -26,6 +28,9 @@ logger = logging.getLogger("kproto.pipeline")
 #: The maximum number of transactions that the driver ends at the same time.
 _MAX_CONCURRENT: Final = 100
 
+#: The latest runs whose first micro-batch this process has committed.
+_started_runs: Final[deque[str]] = deque(maxlen=100)
+
 
 async def commit_micro_batch(
     client: Client, batch: MicroBatch, messages: Sequence[TaskCommitMessage]
@@ -40,8 +45,37 @@ async def commit_micro_batch(
     written = [each for each in messages if each.rows]
     if not written:
         return
+    run_id = written[0].run_id
+    if run_id is None or run_id not in _started_runs:
+        await _abort_left_open(client, batch, {each.task for each in written})
+        if run_id is not None:
+            _started_runs.append(run_id)
     await _store(client, batch, {each.task for each in written}, len(messages), written[0].topic)
     await _end_all(client, batch, written)
+
+
+async def _abort_left_open(client: Client, batch: MicroBatch, written: set[int]) -> None:
+    """Aborts the transactions that a killed run of the query has left open.
+
+    The tasks of this run have aborted those with their own transactional ids already. The others
+    belong to tasks that this run lacks. A broker that does not answer is left out; brokers before
+    Kafka 3.0 do not list transactions.
+    """
+    request = ListTransactionsRequest(state_filters=["Ongoing"])
+    for answer in await client.request_by_broker(request):
+        if answer.response is None:
+            logger.info("%s: a broker did not list its transactions: %s", batch, answer.error)
+            continue
+        for each in answer.response.transaction_states:
+            task = batch.task_of(each.transactional_id)
+            if task is not None and task not in written:
+                await _abort_open(client, each.transactional_id)
+
+
+async def _abort_open(client: Client, transactional_id: str) -> None:
+    """Aborts an open transaction by InitProducerId, which also fences its producer."""
+    async with client.producer(transactional_id=transactional_id):
+        pass
 
 
 async def _store(
@@ -81,14 +115,14 @@ async def _check_not_committed(client: Client, batch: MicroBatch, tasks: Iterabl
     """
     for task in sorted(tasks):
         transactional_id = batch.transactional_id(task)
-        async with client.producer(transactional_id=transactional_id):
-            pass  # InitProducerId aborts an open transaction
+        await _abort_open(client, transactional_id)
         stored = stored_batch(await client.committed_offsets(transactional_id))
         if stored is not None and stored.batch_id == batch.batch_id:
             raise ExactlyOnceError(
                 f"{batch} differs from its first attempt: rows of task {task} are committed, and "
-                "the replay has no rows for this task, so the query does not assign the same rows "
-                "to the same tasks again; see the documentation of exactlyOnce"
+                "the replay has no rows for this task. Start the query with the plan of its first "
+                "attempt (the same minPartitions, for example), or set another "
+                "transactionalIdPrefix, which writes the whole micro-batch again"
             )
 
 
@@ -100,7 +134,9 @@ async def _end_all(client: Client, batch: MicroBatch, written: Sequence[TaskComm
         first = errors[min(errors)]
         raise ExactlyOnceError(
             f"{batch}: the transactions of tasks {failed} are not committed ({first}). Start the "
-            "query again: the replay of the micro-batch writes only the rows of these tasks"
+            "query again: the replay of the micro-batch writes only the rows of these tasks. "
+            "Brokers abort a micro-batch that takes longer than kafka.transaction.timeout.ms: "
+            "raise that option, or lower maxOffsetsPerTrigger"
         ) from first
 
 

@@ -43,6 +43,11 @@ class MicroBatch(NamedTuple):
         """Returns the transactional id of a task, which is also the name of its group."""
         return f"{self.prefix}-{self.query_id}-{task}"
 
+    def task_of(self, transactional_id: str) -> int | None:
+        """Returns the task of a transactional id; None if it is of another query."""
+        start, _, task = transactional_id.rpartition("-")
+        return int(task) if start == self.group_id and task.isdecimal() else None
+
     @property
     def group_id(self) -> str:
         """The group in which the driver stores batch ids."""

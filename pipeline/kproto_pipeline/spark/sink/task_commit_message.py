@@ -17,10 +17,11 @@ __all__ = ["TaskCommitMessage"]
 class TaskCommitMessage(WriterCommitMessage):
     """Holds the number of rows that a task wrote; all of them are acknowledged.
 
-    `query_id` and `batch_id` name the query and the micro-batch of a stream; None in a batch query.
-    `task` is the number of the task. With `exactlyOnce`, `transaction` is the transaction that the
-    driver commits, None if the rows are committed already or if there are none; the batch id is
-    committed as an offset of `topic`.
+    `query_id` and `batch_id` name the query and the micro-batch of a stream, and `run_id` names the
+    run of the query, which changes with each start; None in a batch query. `task` is the number of
+    the task. With `exactlyOnce`, `transaction` is the transaction that the driver commits, None if
+    the rows are committed already or if there are none; the batch id is committed as an offset of
+    `topic`.
     """
 
     rows: int
@@ -29,3 +30,4 @@ class TaskCommitMessage(WriterCommitMessage):
     task: int = 0
     topic: str = ""
     transaction: OpenTransaction | None = None
+    run_id: str | None = None

@@ -83,7 +83,7 @@ class TransactionalTaskProducer(TaskProducer):
             raise ExactlyOnceError(
                 f"{self._batch} differs from its first attempt: for task {self._number}, the rows "
                 f"that are committed have {stored.metadata!r}, and those of the replay have "
-                f"{str(self._written)!r}. The source must return the same rows again, and the "
-                "query must not depend on the time or on chance; see the documentation of "
-                "exactlyOnce"
+                f"{str(self._written)!r}. Start the query with the plan of its first attempt, "
+                "without columns that depend on the time or on chance, or set another "
+                "transactionalIdPrefix, which writes the whole micro-batch again"
             )

@@ -41,6 +41,9 @@ __all__ = ["KprotoStreamWriter", "KprotoWriter"]
 
 logger = logging.getLogger("kproto.pipeline")
 
+#: The property of a task that has the run id of its streaming query.
+_RUN_ID: Final = "spark.jobGroup.id"
+
 #: The maximum number of rows, and of bytes, of an Arrow batch if Spark passes rows.
 _BATCH_ROWS: Final = 10_000
 _BATCH_BYTES: Final = 8 << 20
@@ -75,7 +78,13 @@ class _ArrowWriter(WorkerSocketTuning):
         producer = TransactionalTaskProducer(self._options, batch, task)
         rows = write_rows(self._options, self._arrow(iterator), producer)
         return TaskCommitMessage(
-            rows, query_id, batch_id, task, producer.topic, producer.transaction
+            rows,
+            query_id,
+            batch_id,
+            task,
+            producer.topic,
+            producer.transaction,
+            run_id=context.getLocalProperty(_RUN_ID),
         )
 
     def _micro_batch(self, query_id: str | None, batch_id: str | int | None) -> MicroBatch:

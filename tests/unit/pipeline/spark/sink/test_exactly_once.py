@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -168,6 +169,27 @@ async def test_other_plan_is_accepted_if_nothing_is_committed(query: Query) -> N
     ]
 
 
+@pytest.mark.parametrize("has_run_id", [False, True])
+async def test_transactions_of_a_killed_run_are_aborted(query: Query, has_run_id: bool) -> None:
+    """The killed run had more tasks, and its driver had stored nothing."""
+    run_id = uuid.uuid4().hex if has_run_id else None
+    await query.tasks(0, rows(1), rows(2, partition=1), rows(3))
+    other = Query(query.broker, query.client, transactionalIdPrefix="kproto-q")  # a similar id
+    open_elsewhere = await other.tasks(0, rows(9, partition=1))
+    messages = await query.tasks(0, rows(1, 3), [])
+    for each in messages:
+        each.run_id = run_id
+    await query.commit(0, messages)
+    assert query.committed() == [1, 3]
+    await other.commit(0, open_elsewhere)
+    assert query.committed() == [1, 3, 9]
+    messages = await query.tasks(1, rows(4))
+    for each in messages:
+        each.run_id = run_id
+    await query.commit(1, messages)
+    assert query.committed() == [1, 3, 4, 9]
+
+
 async def test_older_checkpoint_is_refused(query: Query) -> None:
     await query.run(4, rows(1))
     with pytest.raises(ExactlyOnceError, match="checkpoint is older than the topic"):
@@ -286,6 +308,8 @@ def test_actions() -> None:
     batch = MicroBatch("p", "q", 5)
     assert batch.transactional_id(3) == "p-q-3"
     assert batch.group_id == "p-q"
+    assert batch.task_of("p-q-12") == 12
+    assert batch.task_of("p-q-") is batch.task_of("p-q-1-2") is batch.task_of("p-qq-1") is None
     assert action_of(None, batch) is TaskAction.WRITE
     assert action_of(StoredBatch(4, ""), batch) is TaskAction.WRITE
     assert action_of(StoredBatch(5, ""), batch) is TaskAction.COMPARE
