@@ -116,7 +116,7 @@ def kill_the_job(
         RuntimeError: the last run, which is not killed, fails.
     """
     chance = random.Random(seed)
-    topic = f"job-kills-{os.getpid()}-{seed}"
+    topic = f"job-kills-{format_}-{os.getpid()}-{seed}"
     lake = Lake(folder / "lake", format_)
     result = JobKillResult()
     asyncio.run(_create(bootstrap, topic))
