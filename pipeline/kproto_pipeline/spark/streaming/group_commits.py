@@ -13,7 +13,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import JStreamingQueryListener, StreamingQueryListener
 
 from kproto.wire.errors import KprotoError
 
@@ -80,6 +80,9 @@ def listen_for_commits(spark: SparkSession) -> None:
     if getattr(spark, "_sc", None) is None or hasattr(spark, _LISTENER):
         return
     listener = GroupCommitListener(spark)
+    java: Any = spark._jvm
+    # The attribute in which PySpark keeps the listener's object in Java.
+    listener._jlistenerobj = java.PythonStreamingQueryListenerWrapper(_JavaListener(listener))
     spark.streams.addListener(listener)
     setattr(spark, _LISTENER, listener)
 
@@ -93,6 +96,11 @@ class GroupCommitListener(StreamingQueryListener):
         self._sources: dict[str, list[ReadOptions | None]] = {}
         #: By run of a query: the end of the last finished micro-batch, for each source.
         self._ends: dict[str, list[str | None]] = {}
+
+    @property
+    def has_commits(self) -> bool:
+        """True while a query with `commitOffsets` runs."""
+        return bool(self._sources)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Reads the options of the sources from the plan of the query."""
@@ -120,6 +128,26 @@ class GroupCommitListener(StreamingQueryListener):
         for options, end in zip(sources, ends, strict=False):
             if options is not None and end:
                 commit_for_group(options, from_json(json.loads(end)))
+
+
+class _JavaListener(JStreamingQueryListener):
+    """Receives the events from Java; ignores those of queries without `commitOffsets`.
+
+    Converting an event takes many calls to Java, and every micro-batch of every query has events.
+    """
+
+    pylistener: GroupCommitListener
+
+    def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
+        if self.pylistener.has_commits:
+            super().onQueryProgress(jevent)
+
+    def onQueryIdle(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
+        """Does nothing."""
+
+    def onQueryTerminated(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
+        if self.pylistener.has_commits:
+            super().onQueryTerminated(jevent)
 
 
 def _sources(query: Any) -> list[ReadOptions | None]:
