@@ -19,6 +19,7 @@ from kproto.version import __version__
 from kproto.wire.errors import ConfigurationError, KprotoError
 
 from .interrupts import INTERRUPTED, run_as_process, signals_as_interrupts
+from .secrets import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +71,7 @@ def process() -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code."""
     options = _parser().parse_args(arguments)
+    settings: JobSettings | None = None
     with signals_as_interrupts():
         try:
             settings = settings_from(options)
@@ -82,9 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("interrupted", file=sys.stderr)
             return INTERRUPTED
         except KprotoError as error:
+            text = f"kproto-pipeline: error: {error}"
             if options.verbose:
-                print(getattr(error, "details", "") or format_exc().rstrip(), file=sys.stderr)
-            print(f"kproto-pipeline: error: {error}", file=sys.stderr)
+                text = f"{getattr(error, 'details', '') or format_exc().rstrip()}\n{text}"
+            print(text if settings is None else without_secrets(text, settings), file=sys.stderr)
             return 1
 
 
