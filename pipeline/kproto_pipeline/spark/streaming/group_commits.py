@@ -80,9 +80,6 @@ def listen_for_commits(spark: SparkSession) -> None:
     if getattr(spark, "_sc", None) is None or hasattr(spark, _LISTENER):
         return
     listener = GroupCommitListener(spark)
-    java: Any = spark._jvm
-    # The attribute in which PySpark keeps the listener's object in Java.
-    listener._jlistenerobj = java.PythonStreamingQueryListenerWrapper(_JavaListener(listener))
     spark.streams.addListener(listener)
     setattr(spark, _LISTENER, listener)
 
@@ -96,6 +93,14 @@ class GroupCommitListener(StreamingQueryListener):
         self._sources: dict[str, list[ReadOptions | None]] = {}
         #: By run of a query: the end of the last finished micro-batch, for each source.
         self._ends: dict[str, list[str | None]] = {}
+
+    @property
+    def _jlistener(self) -> Any:
+        """The object in Java, which PySpark asks for when it adds the listener."""
+        if not hasattr(self, "_jlistenerobj"):
+            java: Any = self._session._jvm
+            self._jlistenerobj = java.PythonStreamingQueryListenerWrapper(_JavaListener(self))
+        return self._jlistenerobj
 
     @property
     def has_commits(self) -> bool:
