@@ -56,7 +56,7 @@ def is_written(output: Path) -> bool:
 
 STAGES: dict[str, Callable[[Path, str], bool]] = {
     "it begins": lambda output, log: True,
-    "Spark starts": lambda output, log: "incubator modules" in log,
+    "Spark starts": lambda output, log: "NativeCodeLoader" in log,
     "the job writes": lambda output, log: is_written(output),
 }
 
