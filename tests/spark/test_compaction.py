@@ -21,7 +21,9 @@ from kproto_pipeline.job.settings import DeadLetterSettings, OutputSettings
 from tests.spark.conftest import Topics
 from tests.spark.test_increments import send
 from tests.spark.test_job import BROKEN, event
-from tests.spark.test_killed_jobs import Killed, ids, killed_at, settings
+from tests.spark.test_killed_jobs import Killed, ids, killed_at, no_undoing, settings
+
+__all__ = ["no_undoing"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
 
@@ -61,6 +63,7 @@ def test_joined_increments_have_the_same_rows(
     assert ids(lake) == dict.fromkeys("0123457", 1)
 
 
+@pytest.mark.usefixtures("no_undoing")
 def test_killed_compaction_is_finished_by_the_next_run(
     spark: Any,
     embedded_topics: Topics,

@@ -16,6 +16,7 @@ from kproto_pipeline.job import (
     JobSettings,
     OutputBusyError,
     OutputDamagedError,
+    compaction,
     increment_writer,
     job_run,
     output_files,
@@ -39,7 +40,7 @@ class Killed(BaseException):
 @pytest.fixture
 def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disables the cleanup after a failure, because a killed process cannot clean up."""
-    for module in (increment_writer, job_run):
+    for module in (compaction, increment_writer, job_run):
         monkeypatch.setattr(module, "cleanup_on_failure", lambda spark, undo: nullcontext())
 
 

@@ -109,13 +109,17 @@ class GroupCommitListener(StreamingQueryListener):
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Reads the options of the sources from the plan of the query."""
+        self.on_started(str(event.id), str(event.runId))
+
+    def on_started(self, query_id: str, run_id: str) -> None:
+        """Reads the options of the sources from the plan of a query."""
         try:
-            sources = _sources(self._session.streams.get(str(event.id)))
+            sources = _sources(self._session.streams.get(query_id))
         except Exception as error:  # noqa: BLE001 - the query must start nevertheless
             logger.warning("offsets of a query may not be committed at its end: %s", error)
             return
         if any(sources):
-            self._sources[str(event.runId)] = sources
+            self._sources[run_id] = sources
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """Remembers the end of a finished micro-batch."""
@@ -139,9 +143,13 @@ class _JavaListener(JStreamingQueryListener):
     """Receives the events from Java; ignores those of queries without `commitOffsets`.
 
     Converting an event takes many calls to Java, and every micro-batch of every query has events.
+    PySpark 4.3.0 cannot convert the start of a query whose thread has job tags.
     """
 
     pylistener: GroupCommitListener
+
+    def onQueryStarted(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
+        self.pylistener.on_started(jevent.id().toString(), jevent.runId().toString())
 
     def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         if self.pylistener.has_commits:
