@@ -12,7 +12,7 @@ from kproto.messages import ListTransactionsRequest
 from kproto.wire.errors import KprotoError
 
 from .errors import ExactlyOnceError
-from .micro_batch import MicroBatch, StoredBatch, stored_batch
+from .micro_batch import MicroBatch, StoredBatch, TaskAction, action_of, stored_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,12 +45,13 @@ async def commit_micro_batch(
     written = [each for each in messages if each.rows]
     if not written:
         return
+    tasks = {each.task for each in written}
     run_id = written[0].run_id
     if run_id is None or run_id not in _started_runs:
-        await _abort_left_open(client, batch, {each.task for each in written})
+        await _abort_left_open(client, batch, tasks)
         if run_id is not None:
             _started_runs.append(run_id)
-    await _store(client, batch, {each.task for each in written}, len(messages), written[0].topic)
+    await _store(client, batch, tasks, len(messages), written[0].topic)
     await _end_all(client, batch, written)
 
 
@@ -91,13 +92,8 @@ async def _store(
             batch,
             batch.group_id,
         )
-    if stored is not None and stored.batch_id > batch.batch_id:
-        raise ExactlyOnceError(
-            f"{batch}: micro-batch {stored.batch_id} is stored in group {batch.group_id} already, "
-            "so the checkpoint is older than the topic; restore the newest checkpoint, or set "
-            "another transactionalIdPrefix, which writes the rows of repeated micro-batches again"
-        )
-    if stored is not None and stored.batch_id == batch.batch_id:
+    if action_of(stored, batch) is TaskAction.COMPARE:
+        assert stored is not None, "it has the batch id"
         absent = set(range(max(stored.tasks, tasks))) - written
         await _check_not_committed(client, batch, absent)
         if stored.tasks >= tasks:

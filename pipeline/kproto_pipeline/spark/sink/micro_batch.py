@@ -100,14 +100,14 @@ def stored_batch(offsets: Mapping[TopicPartition, CommittedOffset]) -> StoredBat
 
 
 class TaskAction(Enum):
-    """The action of a task, by the batch id that its group has."""
+    """The action of a task or the driver, by the batch id that its group has."""
 
-    WRITE = "write the rows"
-    COMPARE = "the rows are committed: only compare their checksum"
+    WRITE = "write the rows, or store the batch id"
+    COMPARE = "a replay: compare it with the first attempt"
 
 
 def action_of(stored: StoredBatch | None, batch: MicroBatch) -> TaskAction:
-    """Returns the action of a task.
+    """Returns the action of a task or the driver.
 
     | stored batch id | action |
     |---|---|
@@ -120,7 +120,7 @@ def action_of(stored: StoredBatch | None, batch: MicroBatch) -> TaskAction:
     if stored.batch_id == batch.batch_id:
         return TaskAction.COMPARE
     raise ExactlyOnceError(
-        f"{batch}: rows of micro-batch {stored.batch_id} are committed already, so the checkpoint "
+        f"{batch}: micro-batch {stored.batch_id} is stored already, so the checkpoint "
         "is older than the topic; restore the newest checkpoint, or set another "
         "transactionalIdPrefix, which writes the rows of repeated micro-batches again"
     )
