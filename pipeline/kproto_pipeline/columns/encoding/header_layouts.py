@@ -29,7 +29,8 @@ __all__ = ["common_names", "headers_by_layout", "heads_of"]
 _LEAST_RECORDS: Final = 64
 
 #: Odd numbers of 64 bits, by which the lengths of a record are multiplied to tell layouts apart.
-_MULTIPLIERS: Final = np.random.default_rng(1).integers(1, 1 << 62, 256) * 2 + 1
+#: Powers of one odd number; `numpy.random` would take time at the start of each worker.
+_MULTIPLIERS: Final = np.cumprod(np.full(256, 0x1E3779B97F4A7C15, dtype=np.int64))
 
 
 def headers_by_layout(names: Sequence[bytes], values: pa.Array) -> pa.Array | None:
