@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -87,3 +88,12 @@ def embedded(spark_environment: None) -> Iterator[str]:
 def embedded_topics(embedded: str) -> Topics:
     """Returns an object that creates topics on the embedded broker."""
     return Topics(embedded)
+
+
+@pytest.fixture
+def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disables the cleanup after a failure, because a killed process cannot clean up."""
+    from kproto_pipeline.job import compaction, increment_writer, job_run
+
+    for module in (compaction, increment_writer, job_run):
+        monkeypatch.setattr(module, "cleanup_on_failure", lambda spark, undo: nullcontext())

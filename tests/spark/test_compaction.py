@@ -21,9 +21,7 @@ from kproto_pipeline.job.settings import DeadLetterSettings, OutputSettings
 from tests.spark.conftest import Topics
 from tests.spark.test_increments import send
 from tests.spark.test_job import BROKEN, event
-from tests.spark.test_killed_jobs import Killed, ids, killed_at, no_undoing, settings
-
-__all__ = ["no_undoing"]
+from tests.spark.test_killed_jobs import Killed, ids, killed_at, settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
 

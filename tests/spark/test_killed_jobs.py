@@ -6,7 +6,6 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,7 @@ from kproto_pipeline.job import (
     JobSettings,
     OutputBusyError,
     OutputDamagedError,
-    compaction,
     increment_writer,
-    job_run,
     output_files,
     run,
 )
@@ -35,13 +32,6 @@ RECORDS = [event(1), event(2), event(1), BROKEN[0], event(3, "b"), event(2, "b",
 
 class Killed(BaseException):
     """Simulates the kill of a process."""
-
-
-@pytest.fixture
-def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disables the cleanup after a failure, because a killed process cannot clean up."""
-    for module in (compaction, increment_writer, job_run):
-        monkeypatch.setattr(module, "cleanup_on_failure", lambda spark, undo: nullcontext())
 
 
 def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
