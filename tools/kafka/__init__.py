@@ -14,6 +14,7 @@ from .node import KafkaNode, KafkaStartError, RunningNode, running_nodes
 
 __all__ = [
     "DEFAULT_VERSION",
+    "OLD_VERSIONS",
     "SMALL_INDEXES",
     "VERSIONS",
     "KafkaCluster",
@@ -27,6 +28,19 @@ __all__ = [
 
 VERSIONS = ("4.4.0", "3.9.2")
 """The releases for all tests with a real broker: the newest, and the last 3.x."""
+
+OLD_VERSIONS = (
+    "0.8.2.2",
+    "0.9.0.1",
+    "0.10.0.1",
+    "0.10.2.2",
+    "0.11.0.3",
+    "1.1.1",
+    "2.0.1",
+    "2.4.1",
+    "2.8.2",
+)
+"""The last releases of the lines that need ZooKeeper and changed the protocol."""
 
 SMALL_INDEXES = {"log.index.size.max.bytes": "4096"}
 """The configuration of a broker with thousands of partitions: two index files for each."""

@@ -14,6 +14,7 @@ from tools.setup.ports import free_ports
 
 from .in_block import ServerContextManager
 from .node import POLL_S, START_TIMEOUT_S, KafkaNode, KafkaStartError
+from .old_releases import needs_zookeeper
 from .probe import known_brokers
 from .properties import HOST, Ports, cluster_properties
 from .storage import new_id
@@ -51,6 +52,11 @@ class KafkaCluster(ServerContextManager):
         heap: str = HEAP,
         detached: bool = False,
     ) -> None:
+        if needs_zookeeper(version):
+            raise KafkaStartError(
+                f"Kafka {version} runs with ZooKeeper, as one broker: use KafkaNode, or a cluster "
+                "of 3.3 or later"
+            )
         if nodes < 1:
             raise KafkaStartError(f"a cluster of {nodes} nodes: name at least one")
         if racks and len(racks) != nodes:

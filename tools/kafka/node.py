@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,16 @@ from . import folders
 from .class_archive import class_archive
 from .in_block import ServerContextManager
 from .jars import resolve_jars
-from .probe import accepts, answers_api_versions
+from .old_releases import (
+    OLD_JVM_OPTIONS,
+    SESSION_TIMEOUT_MS,
+    has_topic_requests,
+    needs_zookeeper,
+    old_server_properties,
+    write_log_settings,
+    zookeeper_properties,
+)
+from .probe import accepts, answers_api_versions, answers_metadata
 from .properties import HOST, VOTERS, Ports, render, server_properties
 from .storage import has_own_features, new_id, storage_of, write_storage
 
@@ -39,6 +49,9 @@ JVM_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 )
+WITH_ZOOKEEPER = Path(__file__).with_name("with_zookeeper.py")
+ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
 JVM_VARIABLE = "KPROTO_JVM_OPTIONS"
 """The environment variable with further JVM options of each node, for the brokers of tests."""
 
@@ -110,6 +123,9 @@ def running_nodes() -> list[RunningNode]:
 
 class KafkaNode(ServerContextManager):
     """A combined broker and controller on free ports of the loopback address.
+
+    A release before 3.3 runs as a broker with its own ZooKeeper, which listens on the port of the
+    controller.
 
     `config` overrides settings of server.properties; `format_arguments` are further arguments of
     `kafka-storage format`. For a node of a cluster, pass its `ports` and the `cluster_id`. As a
@@ -196,7 +212,9 @@ class KafkaNode(ServerContextManager):
 
     def _java(self, jars: Path, *command: str) -> list[str]:
         program = java.java_home() / "bin" / "java"
-        if self._class_options is None:
+        if needs_zookeeper(self.version):
+            self._class_options = OLD_JVM_OPTIONS
+        elif self._class_options is None:
             classes = class_archive(self.version, program, self._write_classes)
             self._class_options = (f"-XX:SharedArchiveFile={classes}",) if classes else ()
         options = (*JVM_OPTIONS, *self._class_options, *os.environ.get(JVM_VARIABLE, "").split())
@@ -215,10 +233,16 @@ class KafkaNode(ServerContextManager):
     def _format(self) -> Path:
         """Writes the settings and formats the storage; returns the node's folder."""
         self._folder, self._lock = folders.reserve()
+        is_old = needs_zookeeper(self.version)
         settings = self._folder / "server.properties"
-        properties = server_properties(self.version, self._folder, self.ports, self._config)
+        settings_of = old_server_properties if is_old else server_properties
+        properties = settings_of(self.version, self._folder, self.ports, self._config)
         settings.touch(mode=0o600)  # the settings may have passwords
         settings.write_text(render(properties), encoding="utf-8")
+        if is_old:
+            zookeeper = render(zookeeper_properties(self._folder, self.ports))
+            (self._folder / "zookeeper.properties").write_text(zookeeper, encoding="utf-8")
+            return self._folder
         try:
             if self._format_arguments or has_own_features(self._config):
                 self._run_format(settings, self.cluster_id, *self._format_arguments)
@@ -263,10 +287,22 @@ class KafkaNode(ServerContextManager):
             said = done.stdout + done.stderr
             raise KafkaStartError(f"the storage of Kafka {self.version} was not formatted:\n{said}")
 
+    def _command(self, folder: Path) -> list[str]:
+        """Returns the command that runs the node whose settings are in `folder`."""
+        jars, settings = resolve_jars(self.version), str(folder / "server.properties")
+        if not needs_zookeeper(self.version):
+            return self._java(jars, "kafka.Kafka", settings)
+        log_option = write_log_settings(folder)
+        wait_s = SESSION_TIMEOUT_MS / 1000 + 1 if (folder / "zookeeper").exists() else 0
+        return [
+            *(sys.executable, str(WITH_ZOOKEEPER), HOST, str(self.ports.controller), str(wait_s)),
+            *self._java(jars, log_option, ZOOKEEPER, str(folder / "zookeeper.properties")),
+            "--",
+            *self._java(jars, log_option, "kafka.Kafka", settings),
+        ]
+
     def _spawn(self, folder: Path) -> None:
-        command = self._java(
-            resolve_jars(self.version), "kafka.Kafka", str(folder / "server.properties")
-        )
+        command = self._command(folder)
         if not self._detached:
             command = supervised(command, grace_s=STOP_TIMEOUT_S)
         assert self._lock is not None
@@ -301,6 +337,10 @@ class KafkaNode(ServerContextManager):
 
     def _answers(self) -> bool:
         """Returns True if the node answers and its listeners, opened one by one, are all open."""
+        if needs_zookeeper(self.version):
+            # Before 0.10.1, metadata has no broker until the first topic exists.
+            least = 1 if has_topic_requests(self.version) else 0
+            return answers_metadata(HOST, self.ports.broker, timeout_s=1.0, least_brokers=least)
         if not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
             return False
         listeners = self._config.get("advertised.listeners", "")

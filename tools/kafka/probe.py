@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = ["accepts", "answers_api_versions", "known_brokers"]
+__all__ = ["accepts", "answers_api_versions", "answers_metadata", "known_brokers"]
 
 API_VERSIONS_KEY = 18
 CORRELATION_ID = 0x6B70
@@ -20,6 +20,9 @@ METADATA_KEY = 3
 NO_TOPICS = struct.pack(">hhihi", METADATA_KEY, 1, CORRELATION_ID, -1, 0)
 """Metadata v1 for no topics: its response begins with the live brokers."""
 
+ALL_TOPICS = struct.pack(">hhihi", METADATA_KEY, 0, CORRELATION_ID, -1, 0)
+"""Metadata v0 for all topics, which every release up to 3.9 answers."""
+
 LARGEST_ANSWER = 1 << 16
 """In bytes. An ApiVersions v0 response has 6 bytes per API; a larger response is not Kafka's."""
 
@@ -28,6 +31,16 @@ def answers_api_versions(host: str, port: int, timeout_s: float) -> bool:
     """Returns True if the server at this address answers ApiVersions without an error."""
     answer = _answer(host, port, timeout_s, REQUEST)
     return answer is not None and struct.unpack_from(">h", answer) == (0,)
+
+
+def answers_metadata(host: str, port: int, timeout_s: float, *, least_brokers: int) -> bool:
+    """Returns True if the server answers a request for the metadata of all topics.
+
+    The answer must have at least `least_brokers` live brokers. For old releases: before 0.10, a
+    broker closes a connection on which it receives ApiVersions.
+    """
+    answer = _answer(host, port, timeout_s, ALL_TOPICS)
+    return answer is not None and struct.unpack_from(">i", answer)[0] >= least_brokers
 
 
 def accepts(host: str, port: int, timeout_s: float) -> bool:
