@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from .record_columns import Bools, Int64s
 
 __all__ = [
+    "binary_data",
     "binary_scalar",
     "boolean_array",
     "boolean_values",
+    "bounds",
     "empty_bytes",
     "integer_values",
     "lengths",
@@ -102,13 +104,26 @@ def null_mask(array: pa.Array) -> Bools | None:
     return ~_unpacked(validity, array)
 
 
+def bounds(array: pa.Array) -> npt.NDArray[Any]:
+    """Returns where each entry of a string, binary, list or map array begins, and the last end."""
+    large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    kind = np.dtype(np.int64 if large else np.int32)
+    found: npt.NDArray[Any] = np.frombuffer(array.buffers()[1] or b"", dtype=kind)
+    if not len(found):  # an empty array may have no offsets
+        return np.zeros(1, dtype=kind)
+    return found[array.offset : array.offset + len(array) + 1]
+
+
+def binary_data(array: pa.Array) -> npt.NDArray[np.uint8]:
+    """Returns the bytes to which the `bounds` of a string or binary array refer."""
+    return np.frombuffer(array.buffers()[2] or b"", dtype=np.uint8)
+
+
 def lengths(array: pa.Array, *, null: int) -> Int64s:
     """Returns the length in bytes of each string or byte string; `null` for nulls."""
-    large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
     if array.type == pa.null():
         return np.full(len(array), null, dtype=np.int64)
-    bounds = np.frombuffer(array.buffers()[1] or b"", dtype=np.int64 if large else np.int32)
-    found = np.diff(bounds[array.offset : array.offset + len(array) + 1]).astype(np.int64)
+    found = np.diff(bounds(array)).astype(np.int64)
     missing = null_mask(array)
     if missing is not None:
         found[missing] = null

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..arrow_numpy import lengths, number_array
+from ..arrow_numpy import binary_data, bounds, lengths, number_array
 from .varints import binary_of, varints
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ def headers_by_layout(names: Sequence[bytes], values: pa.Array) -> pa.Array | No
     count = len(names)
     records = len(values) // count
     sizes = lengths(values, null=0).reshape(records, count)
-    data, bounds = _data_of(values)
+    data, offsets = binary_data(values), bounds(values)
     if (sizes == sizes[0]).all():
         width = int(sizes[0].sum())
-        first = int(bounds[0])
+        first = int(offsets[0])
         rows = data[first : first + records * width].reshape(records, width)
         return _binary_rows(_encoded(names, sizes[0], rows))
     found = _layouts(sizes)
@@ -53,7 +53,7 @@ def headers_by_layout(names: Sequence[bytes], values: pa.Array) -> pa.Array | No
     examples, layout_of = found
     order = np.argsort(layout_of, kind="stable")
     ends = np.cumsum(np.bincount(layout_of, minlength=len(examples)))
-    begins = bounds[:-1:count]
+    begins = offsets[:-1:count]
     parts = []
     for first, last, its in zip([0, *ends[:-1]], ends, sizes[examples], strict=True):
         width = int(its.sum())
@@ -79,21 +79,14 @@ def common_names(counts: Int64s, keys: pa.Array) -> list[bytes] | None:
     sizes = lengths(keys, null=0).reshape(records, count)
     if (sizes != sizes[0]).any():
         return None
-    data, bounds = _data_of(keys)
+    begin = int(bounds(keys)[0])
     width = int(sizes[0].sum())
-    rows = data[int(bounds[0]) : int(bounds[0]) + records * width].reshape(records, width)
+    rows = binary_data(keys)[begin : begin + records * width].reshape(records, width)
     if (rows != rows[0]).any():
         return None
     first = rows[0].tobytes()
     stops = np.cumsum(sizes[0]).tolist()
-    return [first[begin:end] for begin, end in zip([0, *stops], stops, strict=False)]
-
-
-def _data_of(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-    """Returns the bytes of an array, and the bounds of each of its entries."""
-    _, offsets, buffer = array.buffers()
-    bounds = np.frombuffer(offsets, dtype=np.int32)[array.offset :][: len(array) + 1]
-    return np.frombuffer(buffer or b"", dtype=np.uint8), bounds
+    return [first[at:end] for at, end in zip([0, *stops], stops, strict=False)]
 
 
 def _layouts(sizes: npt.NDArray[np.int64]) -> tuple[Int64s, Int64s] | None:

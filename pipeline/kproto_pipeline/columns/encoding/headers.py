@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow_numpy import binary_scalar, empty_bytes, lengths, number_array
+from ..arrow_numpy import binary_scalar, bounds, empty_bytes, lengths, number_array
 from .header_layouts import common_names, headers_by_layout, heads_of
 from .varints import NULL_LENGTH, varints
 
@@ -109,14 +109,9 @@ def group_binary(pieces: pa.Array, ends: Int64s) -> pa.Array:
 
     `ends` has a 0, then for each group the index after its last byte string.
     """
-    buffers = pieces.buffers()
-    bounds = np.frombuffer(buffers[1], dtype=np.int32)[pieces.offset :][: len(pieces) + 1]
-    if not len(pieces):
-        bounds = np.zeros(1, dtype=np.int32)
-    offsets = np.ascontiguousarray(bounds[ends], dtype=np.int32)
-    return pa.Array.from_buffers(
-        pa.binary(), len(ends) - 1, [None, pa.py_buffer(offsets), buffers[2] or pa.py_buffer(b"")]
-    )
+    offsets = np.ascontiguousarray(bounds(pieces)[ends], dtype=np.int32)
+    data = pieces.buffers()[2] or pa.py_buffer(b"")
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(offsets), data])
 
 
 def binary_lengths(array: pa.Array) -> Int64s:

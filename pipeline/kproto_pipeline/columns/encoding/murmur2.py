@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ..arrow_numpy import binary_data, bounds
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
@@ -30,11 +32,9 @@ def partition_hashes(keys: pa.Array) -> Int64s:
     count = len(keys)
     if not count:
         return np.empty(0, dtype=np.int64)
-    _, offsets, buffer = keys.buffers()
-    bounds = np.frombuffer(offsets, dtype=np.int32)[keys.offset :][: count + 1].astype(np.int64)
-    begins, lengths = bounds[:-1], np.diff(bounds)
-    data = np.frombuffer(buffer, dtype=np.uint8) if buffer else np.empty(0, dtype=np.uint8)
-    data = np.concatenate((data, np.zeros(4, dtype=np.uint8)))
+    ends = bounds(keys).astype(np.int64)
+    begins, lengths = ends[:-1], np.diff(ends)
+    data = np.concatenate((binary_data(keys), np.zeros(4, dtype=np.uint8)))
     with np.errstate(over="ignore"):
         hashed = _SEED ^ lengths.astype(np.uint32)
         words = lengths // 4

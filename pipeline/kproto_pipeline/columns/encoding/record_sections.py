@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from ..arrow_numpy import binary_scalar
+from ..arrow_numpy import binary_scalar, bounds
 from .headers import binary_lengths, join_binary
 from .varints import varint_sizes, varints
 
@@ -84,11 +84,10 @@ def record_sections(
         values,
         *ending,
     )
-    _, offsets, buffer = data.buffers()
-    bounds = np.frombuffer(offsets, dtype=np.int32)[data.offset :]
-    view = memoryview(buffer)
+    ends = bounds(data)
+    view = memoryview(data.buffers()[2])
     for first, last in zip(starts, [*starts[1:], rows], strict=True):
-        at, end = int(bounds[first]), int(bounds[last])
+        at, end = int(ends[first]), int(ends[last])
         yield EncodedRows(view[at:end].tobytes(), int(first), int(last - first))
 
 

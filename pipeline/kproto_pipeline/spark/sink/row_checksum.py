@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ...columns.arrow_numpy import lengths
+from ...columns.arrow_numpy import bounds, lengths
 from ...columns.encoding import join_binary
 from .micro_batch import WrittenRows
 
@@ -42,13 +42,12 @@ class RowChecksum:
     def add(self, rows: SinkRows) -> None:
         """Adds rows: their topics, partitions, keys, values and headers."""
         joined = join_binary(*(columns := (rows.keys, rows.values, rows.headers.data)))
-        _, offsets, buffer = joined.buffers()
-        data = memoryview(buffer or b"")
-        bounds = np.frombuffer(offsets, dtype=np.int32)[joined.offset :][: len(joined) + 1].tolist()
+        data = memoryview(joined.buffers()[2] or b"")
+        ends = bounds(joined).tolist()
         self._rows += len(rows.topics)
         self._sum += sum(
             crc32(data[begin:end], seed)
-            for begin, end, seed in zip(bounds, bounds[1:], _seeds(rows, columns), strict=False)
+            for begin, end, seed in zip(ends, ends[1:], _seeds(rows, columns), strict=False)
         )
         self._sum &= _MASK
 
