@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, ov
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request, Response
+from ..messages.create_topics_request import CreateTopicsRequest
 from ..messages.delete_topics_request import DeleteTopicsRequest
 from ..security.mechanisms import Sasl
 from ..security.tls import AnyTls
@@ -23,6 +24,7 @@ from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .admin.topics import (
     NewTopic,
+    check_defaults,
     checked_topic,
     create_topics_request,
     delete_topics_request,
@@ -44,7 +46,7 @@ from .fetch.single_fetch import fetch_partition
 from .fetch.start_options import GroupStart
 from .groups.assignor import Assignor
 from .groups.protocol_selection import GroupMember
-from .groups.settings import DEFAULT_ASSIGNORS, GroupSettings
+from .groups.settings import DEFAULT_ASSIGNORS, GroupSettings, group_defaults_of
 from .groups.subscription import TopicPattern
 from .kafka_names import (
     GROUP_CONSUMER_NAMES,
@@ -226,6 +228,16 @@ class Client:
         """The brokers and topics of the latest metadata."""
         return self._view.cluster
 
+    @property
+    def message_format(self) -> int:
+        """The newest record format that all connected brokers accept, as the magic of batches.
+
+        2 has headers. Brokers before Kafka 0.11 accept 1, and brokers before 0.10 accept 0; both
+        lack headers. Before the first connection, the value follows from `broker_version`, and is
+        2 if `broker_version` is not set.
+        """
+        return self._view.message_magic
+
     def metrics(self) -> dict[str, Any]:
         """Returns the metrics of this client, as data that JSON can express.
 
@@ -326,9 +338,13 @@ class Client:
 
         The broker waits up to `timeout_ms` until the topics are created. With `validate_only` the
         broker only checks the request, and creates no topic. Raises BrokerResponseError for the
-        first topic that was refused; other topics may have been created.
+        first topic that was refused; other topics may have been created. Raises
+        UnsupportedVersionError if a topic needs defaults of a broker before Kafka 2.4, which has
+        none for the numbers of partitions and replicas.
         """
         request = create_topics_request(topics, timeout_ms, validate_only=validate_only)
+        connection = await self._view.connection_for(request)
+        check_defaults(request, connection.version_of(CreateTopicsRequest))
         answer = await self._view.request(request)
         if not validate_only:
             created = [each.name for each in answer.topics if not each.error_code]
@@ -679,10 +695,13 @@ class Client:
                 "group=None"
             )
         arguments = {**of_group, **arguments}
+        defaults = group_defaults_of(self.settings.broker_version)
         group_consumer = GroupConsumer(
             self._view,
             topics,
-            GroupSettings(group, **arguments, explicit_settings=frozenset(arguments)),
+            GroupSettings(
+                group, **{**defaults, **arguments}, explicit_settings=frozenset(arguments)
+            ),
             GroupMember,
             start=options.pop("start"),
             callbacks=callbacks,

@@ -8,7 +8,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from ..wire.errors import EncodeError
 
 __all__ = [
+    "ContentMode",
     "EncodedRecords",
+    "EventRecord",
     "Headers",
     "ProducerRecord",
     "SupportsKafkaRecord",
@@ -75,24 +77,52 @@ class EncodedRecords(NamedTuple):
     timestamp: int | None = None
 
 
+ContentMode: TypeAlias = Literal["binary", "structured"]
+
+
 class SupportsKafkaRecord(Protocol):
     """An object that converts to a record: an event of `kproto_cloudevents`, or your own class."""
 
     def to_kafka_record(
-        self, mode: Literal["binary", "structured"] | None = None, **options: Any
+        self, mode: ContentMode | None = None, **options: Any
     ) -> tuple[bytes | None, bytes | None, Headers]:
-        """Returns the key, value and headers of a record that represents this object."""
+        """Returns the key, value and headers of a record that represents this object.
+
+        For brokers before Kafka 0.11, which cannot store headers, `options` has `message_format`
+        (0 or 1), and the record must have no headers.
+        """
         ...
+
+
+class EventRecord(ProducerRecord):
+    """The record of an event, for brokers whose record format is not known yet.
+
+    If the brokers are older than Kafka 0.11, `without_headers` replaces the record.
+    """
+
+    event: SupportsKafkaRecord
+    mode: ContentMode | None
+    options: Mapping[str, Any]
+
+    def without_headers(self, message_format: int) -> ProducerRecord:
+        """Returns the event's record for `message_format` 0 or 1.
+
+        Raises the error of an event that cannot be such a record.
+        """
+        key, value, headers = record_of_event(self.event, self.mode, self.options, message_format)
+        return ProducerRecord(value, key, headers, self.timestamp, self.partition)
 
 
 def record_of_event(
     event: SupportsKafkaRecord,
-    mode: Literal["binary", "structured"] | None,
+    mode: ContentMode | None,
     options: Mapping[str, Any],
+    message_format: int = 2,
 ) -> tuple[bytes | None, bytes | None, Headers]:
-    """Returns key, value and headers of an event.
+    """Returns key, value and headers of an event, for batches of magic `message_format`.
 
-    Raises EncodeError for an object that is no event.
+    Raises EncodeError for an object that is no event, and the error of an event that cannot be
+    converted.
     """
     if isinstance(event, type) or not callable(getattr(event, "to_kafka_record", None)):
         given = event.__name__ if isinstance(event, type) else type(event).__name__
@@ -100,4 +130,6 @@ def record_of_event(
             f"{given} is no event to be sent, because it has no to_kafka_record(): "
             "send its key, value and headers by `send`"
         )
+    if message_format < 2:
+        options = {"message_format": message_format, **options}
     return event.to_kafka_record(mode, **options)

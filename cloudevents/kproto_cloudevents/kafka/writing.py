@@ -80,15 +80,19 @@ def to_kafka(
     (Kafka binding 3.3.3).
 
     `message_format` is the magic of the batch. Records of formats 0 and 1 have no headers. In these
-    formats, an event must be in structured mode (Kafka binding 1.3) and JSON, without other
-    headers, and a reader of the record must pass `mode="structured"`. An `OpaqueEvent` or
-    `NotAnEvent` must have no headers, except the content type of a JSON event.
+    formats, an event must be in structured mode (Kafka binding 1.3) and JSON, which are then the
+    defaults, without other headers. A reader of the record must pass `mode="structured"`, or a
+    profile with `json_events`. An `OpaqueEvent` or `NotAnEvent` must have no headers, except the
+    content type of a JSON event.
 
     Raises CloudEventError if the event cannot be written as requested. In binary mode, also raises
     CloudEventError if the datacontenttype is an event format or a batch, because readers would take
     the record for structured mode or a batch.
     """
     written: Sequence[Header]
+    if message_format != 2 and isinstance(event, CloudEvent):
+        mode = mode or "structured"
+        event_format = event_format or JSON_FORMAT
     if not isinstance(event, CloudEvent):
         if isinstance(event, UnreadEvent):
             return to_kafka(

@@ -14,10 +14,11 @@ from ...messages.create_topics_response import CreateTopicsResponse
 from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from ...messages.delete_topics_response import DeleteTopicsResponse
 from ...protocol.error_codes import raise_for_code
-from ...wire.errors import ConfigurationError
+from ...wire.errors import ConfigurationError, UnsupportedVersionError
 
 __all__ = [
     "NewTopic",
+    "check_defaults",
     "checked_topic",
     "create_topics_request",
     "delete_topics_request",
@@ -29,10 +30,15 @@ __all__ = [
 _DELETE_BY_STRUCT: Final = 6
 
 
+#: The first version of CreateTopics with the broker's defaults (KIP-464).
+_DEFAULTS_VERSION: Final = 4
+
+
 class NewTopic(NamedTuple):
     """A topic to create. `partitions` is the number of partitions.
 
-    -1 as `partitions` or `replication_factor` means the default of the broker (KIP-464). `configs`
+    -1 as `partitions` or `replication_factor` means the default of the broker (KIP-464); brokers
+    before Kafka 2.4 need both numbers. `configs`
     are topic configs as text: `{"retention.ms": "1000"}`.
     """
 
@@ -75,6 +81,27 @@ def create_topics_request(
         timeout_ms=timeout_ms,
         validate_only=validate_only,
     )
+
+
+def check_defaults(request: CreateTopicsRequest, version: int) -> None:
+    """Raises UnsupportedVersionError if `request` needs defaults that brokers of `version` lack."""
+    if version >= _DEFAULTS_VERSION:
+        return
+    for topic in request.topics:
+        missing = [
+            name
+            for name, number in (
+                ("partitions", topic.num_partitions),
+                ("replication_factor", topic.replication_factor),
+            )
+            if number == -1 and not topic.assignments
+        ]
+        if missing:
+            raise UnsupportedVersionError(
+                f"topic {topic.name!r} has no {' and no '.join(missing)}, and only CreateTopics "
+                f"v{_DEFAULTS_VERSION} (Kafka 2.4) has defaults of the broker; this broker "
+                f"supports v{version}: set {' and '.join(missing)} of the NewTopic"
+            )
 
 
 def raise_for_created(response: CreateTopicsResponse) -> None:

@@ -9,10 +9,11 @@ from typing import Final, Literal
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
+from ..release import has_api_versions
 from .assignor import ASSIGNORS, Assignor, are_cooperative, resolve_assignors
 from .ignored_settings import IN_CONSUMER, ignored_settings_in
 
-__all__ = ["DEFAULT_ASSIGNORS", "MIN_HEARTBEATS", "GroupSettings"]
+__all__ = ["DEFAULT_ASSIGNORS", "MIN_HEARTBEATS", "GroupSettings", "group_defaults_of"]
 
 #: The assignors if the user names none. A user that names the same assignors gets a classic group:
 #: therefore `GroupSettings.names_assignors` compares with this object by identity.
@@ -41,6 +42,20 @@ _INSTANCE_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "
 _MAX_INSTANCE_LENGTH: Final = 249
 
 
+#: The highest session timeout that brokers before 0.10 accept (group.max.session.timeout.ms).
+_MAX_SESSION_BEFORE_0_10_MS: Final = 30_000
+
+
+def group_defaults_of(release: str | None) -> dict[str, int]:
+    """Returns the settings whose defaults differ for brokers of a release; None is a new release.
+
+    Raises ConfigurationError if `release` is not a release of Kafka.
+    """
+    if has_api_versions(release):
+        return {}
+    return {"session_timeout_ms": _MAX_SESSION_BEFORE_0_10_MS}
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """The settings of a group member. Times are in ms."""
@@ -51,7 +66,8 @@ class GroupSettings:
     instance_id: str | None = None
     #: The broker removes a member that sends no heartbeat for this time; the member loses its
     #: partitions. With 45 s a short network outage causes no rebalance (KIP-735). Brokers accept 6
-    #: s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). The consumer
+    #: s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms); brokers before 0.10
+    #: accept 30 s at most, which is the default with such a `broker_version`. The consumer
     #: protocol ignores this setting and uses the broker's timeout
     #: (group.consumer.session.timeout.ms, 45 s too).
     session_timeout_ms: int = 45_000

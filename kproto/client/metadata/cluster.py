@@ -42,6 +42,7 @@ RELIABLE_EPOCHS: Final = 9
 
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 _NO_SUCH_PARTITION: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
+_UNKNOWN_SERVER_ERROR: Final = code_of("UNKNOWN_SERVER_ERROR")
 
 #: The name of a topic and the number of a partition.
 TopicPartition: TypeAlias = tuple[str, int]
@@ -154,7 +155,7 @@ class Cluster:
                 name=topic.name or "",
                 topic_id=topic.topic_id,
                 internal=topic.is_internal,
-                error_code=topic.error_code,
+                error_code=_topic_error(topic.error_code, version),
                 partitions=self._newest(topic),
             )
             for topic in response.topics
@@ -257,6 +258,15 @@ class Cluster:
             if info.topic_id == topic_id:
                 return info.name
         return None
+
+
+def _topic_error(code: int, version: int) -> int:
+    """Returns the error code of a topic in a Metadata response of `version`.
+
+    Brokers before 0.10 answer UNKNOWN_SERVER_ERROR while no broker is registered that could have a
+    replica of a new topic. Clients retry after LEADER_NOT_AVAILABLE.
+    """
+    return _NO_LEADER if version == 0 and code == _UNKNOWN_SERVER_ERROR else code
 
 
 def no_leader_error(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:

@@ -220,6 +220,11 @@ class ClusterView:
         """The newest record format that all connected brokers accept."""
         return self._pool.message_magic
 
+    @property
+    def is_message_magic_known(self) -> bool:
+        """Returns True if `broker_version` is set, or if a connection has been opened."""
+        return self._pool.is_message_magic_known
+
     async def release(self, owner: object) -> None:
         """Closes the connections of `owner`, and waits until they are closed."""
         await self._pool.release(owner)

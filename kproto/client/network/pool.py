@@ -62,6 +62,7 @@ class ConnectionPool:
         self._closed = False
         #: The newest record format that every connected broker accepts.
         self.message_magic = magic_of_release(settings.broker_version)
+        self.is_message_magic_known = settings.broker_version is not None
         self._tls = TlsContexts(settings.tls)
         if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
             _log.warning(
@@ -189,6 +190,7 @@ class ConnectionPool:
         self._open[key] = connection
         usable = [each.message_magic for each in self._open.values() if each.usable]
         self.message_magic = min(usable, default=self.message_magic)
+        self.is_message_magic_known = True
         self._schedule_idle_check(self.settings.connections_max_idle_ms / 1000)
         return connection
 

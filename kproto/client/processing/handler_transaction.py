@@ -7,10 +7,11 @@ handler that fails has sent nothing, and the transaction need not be aborted.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from ...wire.errors import ConfigurationError
 from ..producer_record import (
+    ContentMode,
     Headers,
     ProducerRecord,
     SupportsKafkaRecord,
@@ -71,7 +72,7 @@ class HandlerTransaction:
         topic: str,
         event: SupportsKafkaRecord,
         *,
-        mode: Literal["binary", "structured"] | None = None,
+        mode: ContentMode | None = None,
         timestamp: int | None = None,
         partition: int | None = None,
         **options: Any,

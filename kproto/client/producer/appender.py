@@ -18,7 +18,7 @@ from ...wire.buffers import octets_of_record
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
 from ..metadata.cluster import TopicInfo
 from ..metadata.cluster_view import ClusterView
-from ..producer_record import EncodedRecords, Headers, ProducerRecord, as_record
+from ..producer_record import EncodedRecords, EventRecord, Headers, ProducerRecord, as_record
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
 from .acks import Acks
@@ -174,9 +174,9 @@ class RecordAppender:
     ) -> ProducerBatch:
         """Queues a batch whose records are already encoded; waits as `append` does.
 
-        Raises ConfigurationError if a hook needs each record, or if the brokers accept only message
-        sets. Raises EncodeError for a batch without records, an invalid timestamp, or a partition
-        that the topic does not have. Also raises the errors of the wait, such as
+        Raises ConfigurationError if a hook needs each record. Raises EncodeError for a batch
+        without records, an invalid timestamp, a partition that the topic does not have, or headers
+        that the brokers cannot store. Also raises the errors of the wait, such as
         RequestTimeoutError.
         """
         if not isinstance(records, EncodedRecords):
@@ -205,9 +205,7 @@ class RecordAppender:
         if partition not in partitioner.info.partitions:
             raise EncodeError(f"topic {topic!r} has no partition {partition!r}")
         if not self._accumulator.supports_headers:
-            raise ConfigurationError(
-                "brokers before Kafka 0.11 accept only message sets: send the records one by one"
-            )
+            _check_without_headers(topic, content)
         batch = self._accumulator.add_encoded(topic, partition, content)
         self._sender.wake()
         return batch
@@ -526,6 +524,9 @@ class RecordAppender:
         if headers:
             headers = _checked_headers(headers)
             if not self._accumulator.supports_headers:
+                if isinstance(record, EventRecord):
+                    record = record.without_headers(self._view.message_magic)
+                    return self._append_now(partitioner, record)
                 raise unsupported_headers_error(partitioner.info.name, headers)
         timestamp = self._now_ms() if timestamp is None else _checked_timestamp(timestamp)
         if partition is None:
@@ -533,6 +534,13 @@ class RecordAppender:
         return self._accumulator.add(
             partitioner.info.name, partition, key, value, headers, timestamp
         )
+
+
+def _check_without_headers(topic: str, content: GrowingBatch) -> None:
+    """Raises EncodeError if a record has headers, and CodecError for bytes that are no records."""
+    for record in content.records():
+        if record.headers:
+            raise unsupported_headers_error(topic, record.headers)
 
 
 def _checked_bytes(what: str, value: object) -> bytes:

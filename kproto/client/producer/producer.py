@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 from ...unclosed import finalize, warn_unclosed
 from ...wire.checks import check_whole_number
@@ -18,7 +18,9 @@ from ..core.tasks import shielded
 from ..metadata.cluster_view import ClusterView
 from ..observing.log_lines import log
 from ..producer_record import (
+    ContentMode,
     EncodedRecords,
+    EventRecord,
     Headers,
     ProducerRecord,
     SupportsKafkaRecord,
@@ -529,6 +531,9 @@ class Producer:
         errors of `send`; DeliveryError only if the record cannot be appended.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
+        return await self._enqueue(topic, record)
+
+    async def _enqueue(self, topic: str, record: ProducerRecord) -> Delivery:
         batch, position = await self._appender.append(topic, record)
         delivery = Delivery(batch, position)
         batch.deliveries.append(delivery)
@@ -539,7 +544,7 @@ class Producer:
         topic: str,
         event: SupportsKafkaRecord,
         *,
-        mode: Literal["binary", "structured"] | None = None,
+        mode: ContentMode | None = None,
         timestamp: int | None = None,
         partition: int | None = None,
         **options: Any,
@@ -551,10 +556,17 @@ class Producer:
         `event_format`, `repeat_attributes`, `message_format`. An event that was read from a record
         is sent as the same record, with its key, unless `mode` or an option changes the record.
 
+        Brokers before Kafka 0.11 cannot store headers (Kafka binding 1.3). For these brokers the
+        default mode is structured, and the record has the event as JSON and no headers; a reader
+        must then pass `mode="structured"`, or the profile `json_events`.
+
         Raises the error of an event that cannot be converted, EncodeError for an object that is no
         event, and the errors of `send`.
         """
-        key, value, headers = record_of_event(event, mode, options)
+        record = self._record_of_event(event, mode, timestamp, partition, options)
+        if isinstance(record, EventRecord):
+            return await (await self._enqueue(topic, record))
+        value, key, headers, timestamp, partition = record
         return await self.send(
             topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
         )
@@ -564,7 +576,7 @@ class Producer:
         topic: str,
         events: Iterable[SupportsKafkaRecord],
         *,
-        mode: Literal["binary", "structured"] | None = None,
+        mode: ContentMode | None = None,
         timestamp: int | None = None,
         partition: int | None = None,
         **options: Any,
@@ -580,12 +592,31 @@ class Producer:
         """
         check_many("events", events, one="event", of_one="send_event")
         records = (
-            ProducerRecord(value, key, headers, timestamp, partition)
-            for key, value, headers in (record_of_event(each, mode, options) for each in events)
+            self._record_of_event(each, mode, timestamp, partition, options) for each in events
         )
         return await self.send_many(
             topic, list(records) if isinstance(events, Collection) else records
         )
+
+    def _record_of_event(
+        self,
+        event: SupportsKafkaRecord,
+        mode: ContentMode | None,
+        timestamp: int | None,
+        partition: int | None,
+        options: Mapping[str, Any],
+    ) -> ProducerRecord:
+        """Returns the record of an event in the record format of the brokers.
+
+        Returns an `EventRecord` if the client has not learned the record format yet.
+        """
+        magic = self._view.message_magic
+        key, value, headers = record_of_event(event, mode, options, magic)
+        if headers and not self._view.is_message_magic_known:
+            record = EventRecord(value, key, headers, timestamp, partition)
+            record.event, record.mode, record.options = event, mode, options
+            return record
+        return ProducerRecord(value, key, headers, timestamp, partition)
 
     async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> Acks:
         """Sends many records; waits until all are acked.
@@ -628,10 +659,11 @@ class Producer:
         any other batch, after the earlier records of its partition. The next `flush` or `close`
         raises the failure of a delivery that no caller awaits.
 
-        Raises EncodeError for a batch without records, an invalid timestamp, or a partition that
-        the topic does not have. Raises ConfigurationError if a hook needs each record, for brokers
-        before 0.11, and once the producer is closed. If the batch cannot be appended, raises the
-        cause, such as RequestTimeoutError, instead of DeliveryError.
+        Raises EncodeError for a batch without records, an invalid timestamp, a partition that the
+        topic does not have, or a record with headers for brokers before Kafka 0.11. Raises
+        ConfigurationError if a hook needs each record, and once the producer is closed. If the
+        batch cannot be appended, raises the cause, such as RequestTimeoutError, instead of
+        DeliveryError.
         """
         batch = await self._appender.append_encoded(topic, partition, records)
         delivery = BatchDelivery(batch)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kproto import Client, ClientSettings, ProducerRecord
+from kproto import Client, ClientSettings, NewTopic, ProducerRecord
 from kproto.broker import Broker, BrokerSettings, Cluster
 from kproto.client import DeliveryError
 from kproto.client.release import version_ranges_of
@@ -21,7 +21,12 @@ from kproto.messages import (
 )
 from kproto.messages.api_versions_response import ApiVersion
 from kproto.records import LegacyBatch
-from kproto.wire.errors import BrokerConnectionError, EncodeError, UnsupportedVersionError
+from kproto.wire.errors import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    EncodeError,
+    UnsupportedVersionError,
+)
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored
 
 
@@ -197,3 +202,53 @@ async def test_partitions_missing_in_a_full_response_are_fetched_later() -> None
         consumer = client.consumer("t", stop_at_end=True)
         found = [record.value async for record in consumer]
         assert sorted(value[0] for value in found if value) == list(range(24))
+
+
+async def test_a_starting_broker_of_0_8_is_asked_again() -> None:
+    """It answers UNKNOWN_SERVER_ERROR for a topic while no broker is registered."""
+    async with ScriptedBroker({"t": 1}) as broker:
+        scripted = capped(broker, "0.8.2")
+        metadata = scripted.answers[MetadataRequest]
+        answered = 0
+
+        def starting(asked: Any) -> Any:
+            nonlocal answered
+            answered += 1
+            answer = metadata(asked)
+            for topic in answer.topics:
+                if answered < 4:
+                    topic.error_code, topic.partitions = -1, []
+            return answer
+
+        scripted.answers[MetadataRequest] = starting
+        async with Client(scripted.bootstrap, settings("0.8.2")) as client:
+            assert len((await client.topic("t")).partitions) == 1
+
+
+@pytest.mark.parametrize(
+    ("topic", "missing"),
+    [
+        ("new", "no partitions and no replication_factor"),
+        (NewTopic("new", partitions=3), "no replication_factor"),
+        (NewTopic("new", replication_factor=1), "no partitions"),
+    ],
+)
+async def test_topics_need_both_numbers_before_2_4(topic: str | NewTopic, missing: str) -> None:
+    async with Broker(BrokerSettings(release="2.3")) as broker, Client(broker.bootstrap) as client:
+        with pytest.raises(UnsupportedVersionError, match=rf"'new' has {missing}, .*Kafka 2\.4"):
+            await client.create_topics(NewTopic("other", 1, 1), topic)
+        await client.create_topics(NewTopic("new", 3, 1))
+        assert len((await client.topic("new")).partitions) == 3
+        with pytest.raises(BrokerResponseError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            await client.topic("other")  # nothing was sent before all topics were checked
+
+
+@pytest.mark.parametrize(
+    ("release", "timeout_ms"), [("0.9", 30_000), ("0.10.0", 45_000), (None, 45_000)]
+)
+async def test_session_timeout_fits_the_release(release: str | None, timeout_ms: int) -> None:
+    client = Client("localhost:9092", broker_version=release)
+    assert client.consumer("t", group="g")._settings.session_timeout_ms == timeout_ms
+    explicit = client.consumer("t", group="g", session_timeout_ms=10_000)
+    assert explicit._settings.session_timeout_ms == 10_000
+    await client.close()

@@ -14,9 +14,11 @@ from kproto_cloudevents import (
     from_json,
     from_kafka,
     partition_key,
+    register_format,
     to_json,
     to_kafka,
 )
+from kproto_cloudevents.formats import registry
 
 from ..samples import BINARY, EVENT, STRUCTURED, event_of
 
@@ -47,8 +49,22 @@ def test_binary_mode_is_refused(message_format: int) -> None:
     for refused in (EVENT, event_of(BINARY)):
         with pytest.raises(CloudEventError, match=r"has no headers.*Kafka binding 1\.3"):
             to_kafka(refused, "binary", message_format=message_format)
-        with pytest.raises(CloudEventError, match=r"has no headers.*Kafka binding 1\.3"):
-            to_kafka(refused, message_format=message_format)
+
+
+@OLD_FORMATS
+def test_structured_json_is_the_default(
+    message_format: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert to_kafka(EVENT, message_format=message_format) == (None, to_json(EVENT), ())
+    read = event_of(BINARY)
+    record = to_kafka(read, message_format=message_format)
+    assert (record.key, record.headers) == (BINARY.key, ())
+    assert event_of(record, mode="structured") == read
+    other = EventFormat("application/cloudevents+other", from_json, to_json)
+    monkeypatch.setattr(registry, "_FORMATS", dict(registry._FORMATS))
+    register_format(other)
+    in_other = event_of(to_kafka(EVENT, "structured", event_format=other))
+    assert to_kafka(in_other, message_format=message_format) == (None, to_json(EVENT), ())
 
 
 @OLD_FORMATS
