@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
+from kproto_cloudevents import DEFAULT, CloudEvent, CloudEventError, Profile, from_kafka
 from kproto_cloudevents.values.types import canonical
 
 from .arrow_numpy import boolean_array, integer_values, number_array
@@ -59,6 +59,9 @@ _MAX_HEADER_NAMES: Final = 128
 # The columns that every row copies from its record.
 _RECORD_NAMES: Final = frozenset(RECORD_SCHEMA.names) - {"value", "headers"}
 
+#: Reads the events of records that have no headers, because their brokers cannot store headers.
+_WITHOUT_HEADERS: Final = Profile(json_events=True)
+
 _CONTENT_TYPE: Final = "content-type"
 _PREFIX: Final = "ce_"
 _CORE: Final = ("specversion", "id", "source", "type", "subject", "time", "dataschema")
@@ -76,14 +79,16 @@ def events_as_arrow(
     partition: int,
     schema: pa.Schema = EVENT_SCHEMA,
     all_headers: bool = False,
+    without_headers: bool = False,
     corrupt_column: str | None = None,
 ) -> pa.RecordBatch:
     """Returns one row per record, with the columns of `EVENT_SCHEMA` that `schema` names.
 
     `schema` may have any order. `headers` is null for a record that is an event, unless
-    `all_headers` is set. In header keys, U+FFFD stands for bytes that are not UTF-8. For an
-    unreadable record, the column `error` has the reason. The column named by `corrupt_column` has
-    the stored bytes of the record.
+    `all_headers` is set. With `without_headers`, a record without `ce_` headers is an event if its
+    value is a JSON object with a specversion (`Profile.json_events`). In header keys, U+FFFD stands
+    for bytes that are not UTF-8. For an unreadable record, the column `error` has the reason. The
+    column named by `corrupt_column` has the stored bytes of the record.
     """
     buffer = pa.py_buffer(columns.buffer)
     by_attribute, extensions, regular = _attribute_headers(columns, buffer)
@@ -100,7 +105,8 @@ def events_as_arrow(
 
     events = _event_arrays(columns, buffer, values, extensions, regular)
     if not regular.all():
-        events = _with_irregular(events, columns, regular)
+        profile = _WITHOUT_HEADERS if without_headers else DEFAULT
+        events = _with_irregular(events, columns, regular, profile)
     arrays = []
     for name in schema.names:
         if name == corrupt_column:
@@ -238,7 +244,7 @@ def _extension_maps(
 
 
 def _with_irregular(
-    events: Mapping[str, pa.Array], columns: RecordColumns, regular: Bools
+    events: Mapping[str, pa.Array], columns: RecordColumns, regular: Bools, profile: Profile
 ) -> dict[str, pa.Array]:
     """Returns the event columns of all records.
 
@@ -249,7 +255,7 @@ def _with_irregular(
     with warnings.catch_warnings():
         # Ignores warnings: they are for writers, and the specification allows these events.
         warnings.simplefilter("ignore")
-        read = [_read_event(columns, int(row)) for row in irregular]
+        read = [_read_event(columns, int(row), profile) for row in irregular]
     order = number_array(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
     merged = {}
     for name, array in events.items():
@@ -258,7 +264,7 @@ def _with_irregular(
     return merged
 
 
-def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
+def _read_event(columns: RecordColumns, row: int, profile: Profile) -> dict[str, Any]:
     """Reads one record with `from_kafka`; returns its values by column.
 
     If the record is no valid event, returns only `error`, and `value` if the value can be read.
@@ -268,7 +274,7 @@ def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
         return {"error": error.reason}
     value = columns.value(row)
     try:
-        outcome = from_kafka(columns.key(row), value, columns.headers(row))
+        outcome = from_kafka(columns.key(row), value, columns.headers(row), profile=profile)
         if isinstance(outcome, CloudEvent):
             return _event_row(outcome)
         return {"error": outcome.reason, "value": value}

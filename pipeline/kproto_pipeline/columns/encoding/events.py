@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from datetime import UTC
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from kproto_cloudevents import CloudEvent, CloudEventError, to_kafka
 from kproto.records import GrowingBatch
 
 from ..arrow_events import EVENT_SCHEMA, events_as_arrow
-from ..arrow_numpy import binary_scalar, number_array
+from ..arrow_numpy import binary_scalar, bounds, number_array
 from ..arrow_records import RECORD_SCHEMA
 from ..event_checks import CHECKS, check_plain_text
 from ..to_arrow import arrow_batches
@@ -43,7 +43,13 @@ if TYPE_CHECKING:
 
     from ..record_columns import Bools, Int64s
 
-__all__ = ["EventRecords", "UnwritableEventError", "records_of_events"]
+__all__ = ["ContentMode", "EventRecords", "UnwritableEventError", "records_of_events"]
+
+#: The content mode of written events; "default" is the default of `to_kafka`.
+ContentMode: TypeAlias = Literal["default", "binary", "structured"]
+
+#: The magic of record batches, the only record format with headers.
+_MAGIC_OF_BATCHES: Final = 2
 
 #: By attribute: its header in binary mode (Kafka binding 3.2.3), in the order of writing.
 _HEADERS: Final = {
@@ -97,8 +103,13 @@ class EventRecords(NamedTuple):
     headers: HeaderColumn
 
 
-def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"]) -> EventRecords:
+def records_of_events(
+    rows: pa.RecordBatch, mode: ContentMode, message_format: int = 2
+) -> EventRecords:
     """Converts rows with columns of `EVENT_SCHEMA` to records; missing columns count as null.
+
+    `message_format` is the magic of the batches. In formats 0 and 1, which have no headers, an
+    event is written in structured mode as JSON, unless `mode` is "binary": then it is refused.
 
     Raises:
         UnwritableEventError: a row is not a valid event.
@@ -107,7 +118,7 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
     with_error = events.errors()
     events.check(with_error)
     same = fast = np.zeros(len(events), dtype=bool)
-    if mode == "binary":
+    if mode != "structured" and message_format == _MAGIC_OF_BATCHES:
         same = ~with_error & _headers_match(events)
         fast = ~with_error & ~same & events.are_regular()
     slow = ~(with_error | same | fast)
@@ -122,7 +133,7 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
     ]
     if slow.any():
         indexes = np.flatnonzero(slow)
-        parts.append((indexes, _one_by_one(events.select(indexes), indexes, mode)))
+        parts.append((indexes, _one_by_one(events.select(indexes), indexes, mode, message_format)))
     if not parts:
         nothing = pa.nulls(0, pa.binary())
         return EventRecords(nothing, nothing, HeaderColumn.none(0))
@@ -259,7 +270,7 @@ def _entries(maps: pa.Array) -> tuple[Int64s, pa.Array, pa.Array]:
     if not len(maps):
         return np.empty(0, dtype=np.int64), maps.keys[:0], maps.items[:0]
     valid = maps.is_valid()
-    offsets = np.frombuffer(maps.buffers()[1], dtype=np.int32)[maps.offset :][: len(maps) + 1]
+    offsets = bounds(maps)
     counts = np.diff(offsets).astype(np.int64)
     counts[~valid.to_numpy(zero_copy_only=False)] = 0
     first, last = int(offsets[0]), int(offsets[-1])
@@ -395,7 +406,7 @@ def _event_headers(events: _Events) -> HeaderColumn:
 
 
 def _one_by_one(
-    events: _Events, rows: Int64s, mode: Literal["binary", "structured"]
+    events: _Events, rows: Int64s, mode: ContentMode, message_format: int
 ) -> EventRecords:
     """Converts the events in `rows` with `to_kafka`, one by one: the slow path.
 
@@ -410,7 +421,9 @@ def _one_by_one(
         warnings.simplefilter("ignore")  # e.g. long names, which the specification allows
         for at, row in enumerate(rows.tolist()):
             try:
-                written.append(_record({name: columns[name][at] for name in columns}, mode))
+                written.append(
+                    _record({name: columns[name][at] for name in columns}, mode, message_format)
+                )
             except CloudEventError as error:
                 raise UnwritableEventError(row, str(error)) from error
     lists = [
@@ -443,7 +456,7 @@ def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
 
 
 def _record(
-    event: dict[str, Any], mode: Literal["binary", "structured"]
+    event: dict[str, Any], mode: ContentMode, message_format: int
 ) -> tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]:
     """Returns key, value and headers of an event. Raises CloudEventError for an invalid event."""
     called = _OLD_NAMES.get(event["specversion"], {})
@@ -464,4 +477,10 @@ def _record(
         made = CloudEvent(**given, data=event["data"])
     except TypeError as error:
         raise CloudEventError(str(error)) from None
-    return to_kafka(made, mode, key=event["key"], headers=own)
+    return to_kafka(
+        made,
+        None if mode == "default" else mode,
+        key=event["key"],
+        headers=own,
+        message_format=message_format,
+    )

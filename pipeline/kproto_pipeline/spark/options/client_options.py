@@ -34,9 +34,13 @@ _UNKNOWN_TOPIC_WAIT_MS: Final = ClientSettings().metadata_wait_ms
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """The properties of a client as pairs of name and value; equal properties share a client."""
+    """The properties of a client as pairs of name and value; equal properties share a client.
+
+    `broker_version` is the client's setting of that name, for which there is no property.
+    """
 
     properties: tuple[tuple[str, str], ...] = field(repr=False)
+    broker_version: str | None = None
 
     def client(self) -> Client:
         """Returns a client with these properties, not connected yet.
@@ -45,10 +49,14 @@ class ClientOptions:
             ConfigurationError: a property names a file that cannot be read on this host.
         """
         properties = resolve_shipped_files(dict(self.properties))
-        return Client.from_properties(properties, unknown_topic_wait_ms=_UNKNOWN_TOPIC_WAIT_MS)
+        return Client.from_properties(
+            properties,
+            unknown_topic_wait_ms=_UNKNOWN_TOPIC_WAIT_MS,
+            broker_version=self.broker_version,
+        )
 
 
-def client_options(given: Mapping[str, str]) -> ClientOptions:
+def client_options(given: Mapping[str, str], broker_version: str | None = None) -> ClientOptions:
     """Returns the default properties, overridden by `given` (names without `kafka.`).
 
     Creates a client, without connecting it, to check the properties.
@@ -56,11 +64,13 @@ def client_options(given: Mapping[str, str]) -> ClientOptions:
     Raises:
         OptionError: a property is missing or wrong; the message names it.
     """
-    found = ClientOptions(tuple(sorted({**_DEFAULTS, **given}.items())))
+    found = ClientOptions(tuple(sorted({**_DEFAULTS, **given}.items())), broker_version)
     option = f"option {PREFIX}bootstrap.servers"
     try:
         parse_bootstrap(given["bootstrap.servers"])
         option = f"an option that begins with {PREFIX}"
+        if broker_version is not None:
+            option += ", or brokerVersion"
         found.client()
     except KeyError:
         raise OptionError(f"{option} is missing; set it to host:port") from None

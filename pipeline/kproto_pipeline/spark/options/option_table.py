@@ -64,7 +64,7 @@ logger = logging.getLogger("kproto.pipeline")
 OffsetRangeLimit: TypeAlias = "OffsetSpec | TimestampSpec"
 
 #: The content mode of CloudEvents in records.
-EventMode: TypeAlias = Literal["binary", "structured"]
+EventMode: TypeAlias = Literal["default", "binary", "structured"]
 
 
 class OptionScope(Flag):
@@ -99,6 +99,7 @@ class ReadOptions:
     latest_without_match: bool
     include_headers: bool
     cloud_events: bool
+    events_without_headers: bool
     fail_on_data_loss: bool
     #: True: unreadable records are rows with their bytes in the column `corrupt_column_name`.
     keep_unreadable: bool
@@ -165,6 +166,11 @@ class ReadOptions:
                 f"option minOffsetsPerTrigger is {least}, and maxOffsetsPerTrigger {most}: the "
                 "minimum may not exceed the maximum"
             )
+        if self.events_without_headers and not self.cloud_events:
+            raise OptionError(
+                "option cloudEventsWithoutHeaders has no meaning without cloudEvents: set "
+                "cloudEvents, or leave it out"
+            )
         if self.commit_offsets and self.group_id is None:
             raise OptionError(
                 "option commitOffsets needs kafka.group.id: the group for which offsets are "
@@ -176,9 +182,9 @@ class ReadOptions:
 class WriteOptions:
     """The typed options of a write. `topic`, if set, overrides the rows' column `topic`.
 
-    If `cloud_events` is a content mode ("binary" or "structured"), the rows are CloudEvents that
-    are written in this mode. With `exactly_once` a stream writes in transactions, whose
-    transactional ids begin with `transactional_id_prefix`.
+    If `cloud_events` is not None, the rows are CloudEvents that are written in this content mode.
+    "default" is binary, or structured for brokers before Kafka 0.11. With `exactly_once` a stream
+    writes in transactions, whose transactional ids begin with `transactional_id_prefix`.
     """
 
     client: ClientOptions
@@ -245,6 +251,8 @@ _NO_EFFECT: Final = "accepted without effect: the client retries up to kafka.def
 OPTIONS: Final[tuple[Option, ...]] = (
     Option("kafka.bootstrap.servers", "addresses", None, READ | OptionScope.SINK, None, None,
            "the brokers to connect to first: host:port, separated by commas", to_client=True),
+    Option("brokerVersion", "release", None, READ | OptionScope.SINK, None, parse_text,
+           "the release of the brokers, such as 0.9; brokers before 0.10 need it"),
     Option("subscribe", "topic names", None, READ, "selection", parse_subscribe, _SELECT),
     Option("assign", "JSON", None, READ, "selection", parse_assign, _SELECT),
     Option("subscribePattern", "regular expression", None, READ, "selection",
@@ -305,15 +313,19 @@ OPTIONS: Final[tuple[Option, ...]] = (
            "fetched bytes that each task buffers for Spark before it pauses fetching"),
     Option("cloudEvents", "boolean", "false", READ, "cloud_events", parse_boolean,
            "reads the columns of CloudEvents instead of the record's"),
+    Option("cloudEventsWithoutHeaders", "boolean", "false", READ, "events_without_headers",
+           parse_boolean, "reads a record without ce_ headers as a CloudEvent if its value is a "
+           "JSON object with a specversion"),
     Option("kafkaConsumer.pollTimeoutMs", "ms", None, READ, None, parse_not_negative, _NO_EFFECT),
     Option("fetchOffset.numRetries", "int", None, READ, None, parse_not_negative, _NO_EFFECT),
     Option("fetchOffset.retryIntervalMs", "ms", None, READ, None, parse_not_negative, _NO_EFFECT),
     Option("topic", "topic name", None, OptionScope.SINK, "topic", parse_text,
            "the topic of all rows; overrides their column topic"),
     Option("cloudEvents", "false, true, binary or structured", "false", OptionScope.SINK,
-           "cloud_events", word_parser({"false": None, "true": "binary", "binary": "binary",
+           "cloud_events", word_parser({"false": None, "true": "default", "binary": "binary",
                         "structured": "structured"}, ", "),
-           "writes rows as CloudEvents in this content mode; true is binary"),
+           "writes rows as CloudEvents in this content mode; true is binary, or structured for "
+           "brokers before Kafka 0.11"),
     Option("exactlyOnce", "boolean", "false", OptionScope.SINK, "exactly_once", parse_boolean,
            "a stream writes each micro-batch in transactions, and its rows once"),
     Option("transactionalIdPrefix", "string", "kproto", OptionScope.SINK,
@@ -400,7 +412,7 @@ def parse_undecided_read(text: Mapping[str, str]) -> ReadOptions:
             f"set are: {', '.join(chosen) or 'none'}"
         )
     parsed = _parsed(given, READ)
-    client = client_options(properties)
+    client = client_options(properties, parsed.get("brokerVersion"))
     return ReadOptions(given=parsed, client=client, **_fields(parsed, READ))
 
 
@@ -412,10 +424,12 @@ def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
     """
     text = {name: value for name, value in text.items() if name.lower() not in _OF_SPARK}
     given, properties = _names(text, OptionScope.SINK)
-    fields = _fields(_parsed(given, OptionScope.SINK), OptionScope.SINK)
+    parsed = _parsed(given, OptionScope.SINK)
+    fields = _fields(parsed, OptionScope.SINK)
     if properties.pop("acks", "all").strip() not in ("all", "-1"):
         logger.warning("kafka.acks has no effect: the sink waits for acks by all in-sync replicas")
-    return WriteOptions(client=client_options(properties), **fields)
+    client = client_options(properties, parsed.get("brokerVersion"))
+    return WriteOptions(client=client, **fields)
 
 
 def _names(text: Mapping[str, str], uses: OptionScope) -> tuple[dict[str, str], dict[str, str]]:

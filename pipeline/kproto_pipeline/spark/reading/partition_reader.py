@@ -75,7 +75,11 @@ class PartitionReader(WorkerSocketTuning):
         options = self._options
         as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
         if options.cloud_events:
-            as_arrow = partial(events_as_arrow, all_headers=options.include_headers)
+            as_arrow = partial(
+                events_as_arrow,
+                all_headers=options.include_headers,
+                without_headers=options.events_without_headers,
+            )
         if options.corrupt_column is not None:
             as_arrow = partial(as_arrow, corrupt_column=options.corrupt_column)
         for offset_range, fetched in fetch_ranges(options, partition.value):

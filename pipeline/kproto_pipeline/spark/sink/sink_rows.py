@@ -154,8 +154,12 @@ class SinkRows:
         return f"row {self.first + row} of this task ({shown})"
 
 
-def sink_rows(batch: pa.RecordBatch, options: WriteOptions, first: int) -> SinkRows:
+def sink_rows(
+    batch: pa.RecordBatch, options: WriteOptions, first: int, message_format: int = 2
+) -> SinkRows:
     """Converts one Arrow batch; `first` is the number of its first row within the task.
+
+    `message_format` is the magic of the batches that the brokers accept.
 
     Raises:
         RowError: a topic or a header key is null or not UTF-8, a partition is negative, or a row is
@@ -163,17 +167,17 @@ def sink_rows(batch: pa.RecordBatch, options: WriteOptions, first: int) -> SinkR
     """
     keys = _bytes(batch, "key")
     bare = SinkRows(first, [], _EMPTY, _EMPTY, keys, keys, HeaderColumn.none(0))
-    values, headers = _values_and_headers(batch, options, bare)
+    values, headers = _values_and_headers(batch, options, bare, message_format)
     names, topics = _topics(batch, options, bare)
     return SinkRows(first, names, topics, _partitions(batch, bare), keys, values, headers)
 
 
 def _values_and_headers(
-    batch: pa.RecordBatch, options: WriteOptions, bare: SinkRows
+    batch: pa.RecordBatch, options: WriteOptions, bare: SinkRows, message_format: int
 ) -> tuple[pa.Array, HeaderColumn]:
     if options.cloud_events is not None:
         try:
-            records = records_of_events(batch, options.cloud_events)
+            records = records_of_events(batch, options.cloud_events, message_format)
         except UnwritableEventError as error:
             raise RowError(f"{bare.describe(error.row)} is no event: {error}") from error
         return records.values, records.headers

@@ -70,12 +70,13 @@ def write_rows(
     drop_archive_finders()
     bytes(_UNTOUCHED_BYTES)
     topics = _TopicPartitions(options)
+    message_format = 2 if options.cloud_events is None else _message_format(options)
     first = 0
     checksum = RowChecksum()
 
     def encode(batch: pa.RecordBatch) -> None:
         nonlocal first
-        rows = sink_rows(batch, options, first)
+        rows = sink_rows(batch, options, first, message_format)
         if options.exactly_once:
             checksum.add(rows)
         sticky_rows = max(1, _STICKY_BYTES * batch.num_rows // max(1, batch.nbytes))
@@ -94,6 +95,16 @@ def write_rows(
             producer.close()  # first, so that the encoding thread does not block
             encoding.close()
     return first
+
+
+def _message_format(options: WriteOptions) -> int:
+    """Returns the newest record format that the brokers accept. Raises KprotoError."""
+
+    async def connect() -> int:
+        async with shared_client(options.client, retry=True) as client:
+            return client.message_format
+
+    return run_on_loop(connect())
 
 
 def _resized_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -24,7 +24,7 @@ def test_option_names_ignore_case() -> None:
 
 @pytest.mark.parametrize(
     ("text", "mode"),
-    [("true", "binary"), ("binary", "binary"), ("structured", "structured"), ("false", None)],
+    [("true", "default"), ("binary", "binary"), ("structured", "structured"), ("false", None)],
 )
 def test_content_mode_of_events_is_parsed(text: str, mode: str | None) -> None:
     assert parse_write_options({**GIVEN, "cloudEvents": text}).cloud_events == mode

@@ -1,0 +1,139 @@
+"""Tests Spark's source and sink on real brokers of old releases, which store message sets."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kproto import Client, NewTopic
+from tests.support.availability import not_available
+from tests.support.brokers import CANNOT_START
+from tools.kafka import OLD_VERSIONS, KafkaNode
+from tools.kafka.old_releases import answers_api_versions, has_headers, has_topic_requests
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.kafka]
+
+ROWS = 500
+
+
+@pytest.fixture(scope="module", params=OLD_VERSIONS)
+def old_broker(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
+    """Yields a broker of each old release in turn."""
+    try:
+        node = KafkaNode(request.param)
+        node.start()
+    except CANNOT_START as error:
+        not_available(f"Kafka {request.param}", error)
+    yield node
+    node.close()
+
+
+def options(node: KafkaNode) -> dict[str, str]:
+    """Returns the options of the source and the sink for a broker."""
+    found = {"kafka.bootstrap.servers": node.bootstrap}
+    if not answers_api_versions(node.version):
+        found["brokerVersion"] = node.version
+    return found
+
+
+@pytest.fixture
+def topic(old_broker: KafkaNode) -> str:
+    """Creates a topic, by CreateTopics or by a request for its metadata."""
+    name = f"old-{uuid.uuid4().hex}"
+
+    async def create() -> None:
+        release = None if answers_api_versions(old_broker.version) else old_broker.version
+        async with Client(old_broker.bootstrap, broker_version=release) as client:
+            if has_topic_requests(old_broker.version):
+                await client.create_topics(NewTopic(name, 1, 1))
+            else:
+                async with client.producer(allow_auto_create_topics=True) as producer:
+                    await producer.send(name, b"the topic exists now")
+
+    asyncio.run(create())
+    return name
+
+
+def read(spark: SparkSession, node: KafkaNode, topic: str, **more: str) -> DataFrame:
+    reader = spark.read.format("kproto").options(**options(node)).option("subscribe", topic)
+    return reader.options(**more).load()
+
+
+def write(rows: DataFrame, node: KafkaNode, topic: str, **more: str) -> None:
+    writer = rows.write.format("kproto").mode("append").options(**options(node))
+    writer.option("topic", topic).options(**more).save()
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_rows_come_back(spark: Any, old_broker: KafkaNode, topic: str, codec: str) -> None:
+    rows = spark.range(ROWS).selectExpr(
+        "cast(cast(id as string) as binary) key",
+        "cast(repeat(cast(id as string), 9) as binary) value",
+    )
+    write(rows, old_broker, topic, **{"kafka.compression.type": codec})
+    found = read(spark, old_broker, topic).where("key is not null").select("key", "value").collect()
+    assert sorted((int(row.key), bytes(row.value)) for row in found) == [
+        (number, str(number).encode() * 9) for number in range(ROWS)
+    ]
+
+
+def test_events_come_back(spark: Any, old_broker: KafkaNode, topic: str) -> None:
+    rows = spark.range(ROWS).selectExpr(
+        "cast(id as string) id",
+        "'/shop' source",
+        "'order.placed' type",
+        "'application/json' datacontenttype",
+        "cast('{\"n\": 1}' as binary) data",
+    )
+    write(rows, old_broker, topic, cloudEvents="true")
+    more = {} if has_headers(old_broker.version) else {"cloudEventsWithoutHeaders": "true"}
+    found = read(spark, old_broker, topic, cloudEvents="true", **more).where("error is null")
+    assert sorted(int(row.id) for row in found.collect()) == list(range(ROWS))
+
+
+def test_headers_are_refused_if_they_cannot_be_stored(
+    spark: Any, old_broker: KafkaNode, topic: str
+) -> None:
+    rows = spark.sql(
+        "select cast('v' as binary) value, "
+        "array(named_struct('key', 'h', 'value', cast('1' as binary))) headers"
+    )
+    if has_headers(old_broker.version):
+        write(rows, old_broker, topic)
+        return
+    with pytest.raises(Exception, match=r"brokers are older than Kafka 0\.11") as caught:
+        write(rows, old_broker, topic)
+    assert "row 0 of this task" in str(caught.value)
+    event = spark.sql("select '1' id, '/s' source, 't' type")
+    with pytest.raises(Exception, match="structured mode in JSON"):
+        write(event, old_broker, topic, cloudEvents="binary")
+
+
+def test_stream_reads_an_old_broker(
+    spark: Any, old_broker: KafkaNode, topic: str, tmp_path: Any
+) -> None:
+    write(spark.range(ROWS).selectExpr("cast(id as string) value"), old_broker, topic)
+    rows = (
+        spark.readStream.format("kproto")
+        .options(**options(old_broker))
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    query = (
+        rows.writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "rows"))
+    )
+    query.awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "rows")).selectExpr("cast(value as string) value")
+    numbers = [int(row.value) for row in found.collect() if row.value.isdigit()]
+    assert sorted(numbers) == list(range(ROWS))
