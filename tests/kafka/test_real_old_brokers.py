@@ -28,7 +28,8 @@ from kproto.wire.errors import (
     KprotoError,
     UnsupportedVersionError,
 )
-from tests.support.brokers import CANNOT_START, not_available
+from tests.support.availability import not_available
+from tests.support.brokers import CANNOT_START
 from tools.kafka import OLD_VERSIONS, KafkaNode
 from tools.kafka.old_releases import answers_api_versions, has_headers, has_topic_requests
 
@@ -78,8 +79,8 @@ async def new_topic(node: KafkaNode, client: kproto.Client) -> str:
     return name
 
 
-async def read(client: kproto.Client, topic: str, **options: object) -> list[kproto.Record]:
-    consumer = client.consumer(topic, start="earliest", stop_at_end=True, **options)  # type: ignore[arg-type]
+async def read(client: kproto.Client, topic: str) -> list[kproto.Record]:
+    consumer = client.consumer(topic, start="earliest", stop_at_end=True)
     return [record async for record in consumer if record.key != b"the topic exists now"]
 
 

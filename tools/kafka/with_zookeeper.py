@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,12 +34,11 @@ def _die_with_this_process() -> None:
 
 def main(host: str, port: int, wait_s: float, zookeeper: Sequence[str], broker: list[str]) -> int:
     """Runs both commands; returns the exit code of the broker, or 1 if ZooKeeper ends first."""
-    is_stopping = False
+    stopping = threading.Event()
     running: list[subprocess.Popen[bytes]] = []
 
     def stop(_number: int, _frame: object) -> None:
-        nonlocal is_stopping
-        is_stopping = True
+        stopping.set()
         for process in running:
             process.terminate()
 
@@ -52,13 +52,10 @@ def main(host: str, port: int, wait_s: float, zookeeper: Sequence[str], broker: 
     )
     try:
         while not accepts(host, port):
-            if supervisor.poll() is not None or is_stopping:
+            if supervisor.poll() is not None or stopping.is_set():
                 return 1
             time.sleep(POLL_S)
-        ends_at = time.monotonic() + wait_s
-        while time.monotonic() < ends_at and not is_stopping:
-            time.sleep(POLL_S)
-        if is_stopping:
+        if stopping.wait(wait_s):
             return 1
         started = subprocess.Popen(
             broker,
@@ -67,7 +64,7 @@ def main(host: str, port: int, wait_s: float, zookeeper: Sequence[str], broker: 
             preexec_fn=_die_with_this_process if sys.platform == "linux" else None,
         )
         running.append(started)
-        if is_stopping:
+        if stopping.is_set():
             started.terminate()
         return started.wait()
     finally:
