@@ -30,12 +30,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         nargs="?",
         default="-",
         metavar="BYTES",
-        help="hex in any spacing, a hexdump, or base64; - reads standard input (the default)",
+        help="hex, a dump, a literal, numbers or base64; - reads standard input (the default)",
     )
     parser.add_argument("--file", metavar="FILE", help="read the bytes from a file instead")
     parser.add_argument(
         "--form",
-        choices=("auto", "hex", "base64", "binary"),
+        choices=("auto", "hex", "dump", "words", "decimal", "literal", "base64", "binary"),
         default="auto",
         help="format of the input (%(default)s)",
     )

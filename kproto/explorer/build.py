@@ -32,6 +32,7 @@ SCRIPTS: Final = (
     "model.js",
     "decode.js",
     "records.js",
+    "pasted.js",
     "frames.js",
     "dom.js",
     "grid.js",

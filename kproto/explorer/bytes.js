@@ -61,7 +61,7 @@ function decodeView([kind = "request", name = "", versionText = "", encoded = ""
   state.data = bytesOfBase64(encoded);
   const output = el("div", { id: "decoded" });
   const input = el("textarea", { id: "bytes", rows: 5, spellcheck: false, autocomplete: "off",
-    placeholder: "Hex, a hex dump, or base64", oninput: () => read() });
+    placeholder: "Hex, a dump, a literal, a list of numbers, or base64", oninput: () => read() });
   input.value = hexOf(state.data || []).replace(/(.{64})/g, "$1\n");
   const nameInput = el("input", { id: "message", list: "messages", value: state.name, autocomplete: "off", spellcheck: false,
     oninput: () => { state.name = nameInput.value.trim(); refreshVersions(); draw(); } });
@@ -85,9 +85,13 @@ function decodeView([kind = "request", name = "", versionText = "", encoded = ""
     draw();
   }
   function read() {
-    const bytes = bytesOfText(input.value);
-    input.setAttribute("aria-invalid", bytes === null ? "true" : "false");
-    state.data = bytes;
+    try {
+      state.data = bytesOfText(input.value);
+    } catch (error) {
+      state.data = null;
+      state.refusal = error.message;
+    }
+    input.setAttribute("aria-invalid", state.data === null ? "true" : "false");
     draw();
   }
   function draw() {
@@ -125,7 +129,7 @@ function remember(state) {
 /** Returns the elements that show the decoded bytes. */
 function decoded(state, redraw) {
   state.hasSecrets = false;
-  if (state.data === null) return [el("p", { class: "verdict broken" }, "This is neither hex (two digits a byte) nor base64.")];
+  if (state.data === null) return [el("p", { class: "verdict broken" }, `These bytes cannot be read: ${state.refusal || "the link has no base64"}.`)];
   if (!state.data.length) return [el("p", { class: "hint" }, "Pasted bytes are decoded as you type. They do not leave this page.")];
   const message = messageNamed(state.name);
   const named = state.kind === "response" || state.kind === "body";

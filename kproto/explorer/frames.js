@@ -1,32 +1,4 @@
-// Converts text to bytes, and splits bytes into frames: message, header and body.
-
-/** Parses hex (skips spaces, colons, 0x and offsets of a dump) or base64; null for other text. */
-function bytesOfText(text) {
-  const compact = withoutDump(text).replace(/0x|\\x|[\s:,]/g, "");
-  if (compact === "") return new Uint8Array(0);
-  if (/^[0-9a-fA-F]+$/.test(compact)) { // an odd number of digits is an error, not base64
-    return compact.length % 2 ? null : Uint8Array.from(compact.match(/../g), (pair) => parseInt(pair, 16));
-  }
-  return bytesOfBase64(text.replace(/\s/g, ""));
-}
-
-/** Parses base64 or base64url, even if all letters are hex digits; null for other text. */
-function bytesOfBase64(text) {
-  const plain = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
-  if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) return null;
-  return Uint8Array.from(atob(plain), (letter) => letter.charCodeAt(0));
-}
-
-/** Returns the lines of a hex dump (`xxd`, `hexdump -C`, tcpdump) without offsets and text. */
-function withoutDump(text) {
-  const line = /^\s*(?:0x)?[0-9a-fA-F]{4,8}:?\s{1,2}((?:[0-9a-fA-F]{2,4} {1,2})*[0-9a-fA-F]{2,4})(?:\s{2,}.*|\s*\|.*)?\s*$/;
-  const lines = text.split("\n").filter((one) => one.trim() && !/^[0-9a-fA-F]{7,8}$/.test(one.trim()));
-  if (lines.length && lines.every((one) => /^\s*(?:0x)?[0-9a-fA-F]{4,8}:?\s/.test(one) && line.test(one))
-      && /^\s*(?:0x)?0{4,8}[: ]/.test(lines[0])) {
-    return lines.map((one) => one.match(line)[1]).join(" ");
-  }
-  return text;
-}
+// Splits bytes into frames: message, header and body.
 
 const hexOf = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 

@@ -86,12 +86,6 @@ async function unpackAll(node) {
   for (const child of node.children || []) await unpackAll(child);
 }
 
-function givenBytes(text) {
-  const bytes = bytesOfText(text);
-  if (bytes === null) throw new Error("neither hex (two digits a byte) nor base64");
-  return bytes;
-}
-
 /**
  * For the console. `kproto.decode("FetchRequest", 13, "00ff…")` returns JSON text or a fault.
  * `await kproto.read(kind, "00ff…", name, version)` returns the content of the page as plain data;
@@ -99,12 +93,16 @@ function givenBytes(text) {
  */
 globalThis.kproto = {
   async read(kind, text, name, version) {
-    const parts = decodeAs(kind, givenBytes(text), messageNamed(name), version);
+    const parts = decodeAs(kind, bytesOfText(text), messageNamed(name), version);
     for (const part of parts) for (const tree of part.trees) await unpackAll(tree);
     return parts.map((part) => ({ title: part.title, fault: part.fault, trees: part.trees.map(plainNode) }));
   },
+  /** Returns the bytes of a text in hex; `form` is a form of `kproto decode --form`. */
+  bytes(text, form = "auto") {
+    return hexOf(bytesOfText(text, form));
+  },
   decode(name, version, text) {
-    const read = decodeMessage(messageNamed(name), version, givenBytes(text));
+    const read = decodeMessage(messageNamed(name), version, bytesOfText(text));
     return read.fault ? { fault: read.fault } : { json: toJson(read.tree) };
   },
 };

@@ -1,227 +1,127 @@
-"""Parses bytes as users enter them: hex digits, a hexdump, base64 or raw bytes.
+"""Parses bytes as users enter them: hex digits, a dump, a literal, a list, base64 or raw bytes.
 
-Detects the format by default. Raises ConfigurationError if the whole input is not in one format.
+Detects the form by default. Raises ConfigurationError if the whole input is not in one form, or if
+it may have two forms with different bytes.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
+import unicodedata
+from collections.abc import Callable
 from typing import Final
 
 from ..wire.errors import ConfigurationError
-
-__all__ = ["FORMS", "read_bytes"]
-
-#: A line of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`: offset, bytes, and their characters.
-_DUMP_LINE: Final = re.compile(
-    r"\s*(?:0x)?(?P<offset>[0-9a-fA-F]{4,16})(?P<colon>:?)"
-    r"(?P<hex>(?:\s{1,2}[0-9a-fA-F]{2,8}(?=\s|$))*)(?P<rest>.*)"
-)
-#: A line that begins with an offset, as in all dumps, even if its bytes cannot be read.
-_OFFSET_LINE: Final = re.compile(
-    r"\s*(?P<offset>0x[0-9a-fA-F]{4,16}|[0-9a-fA-F]{4,16}(?=:)|[0-9a-fA-F]{6,16})(?P<colon>:?)"
-    r"(?:\s+(?P<word>[0-9a-fA-F]+)(?=\s|$).*|\s*)"
+from .hex_dumps import MAX_DUMPED_BYTES, read_dump, read_words
+from .pasted_text import (
+    PastedTextError,
+    read_base64,
+    read_decimal,
+    read_hex,
+    read_list,
+    read_literal,
 )
 
-#: Bases in which `od -A` writes offsets: hex, octal (its default), decimal.
-_BASES: Final = (16, 8, 10)
-_HEX_NOISE: Final = re.compile(r"0x|\\x|[\s:,;_\-\[\]{}()<>\"'.]", re.IGNORECASE)
-_HEX: Final = re.compile(r"[0-9a-fA-F]*")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
-_REPEATED: Final = "*"
+__all__ = ["FORMS", "MAX_DUMPED_BYTES", "read_bytes"]
 
-#: Maximum number of bytes in a line of a dump.
-_LINE_BYTES: Final = 64
-
-#: Maximum number of bytes of a dump, because a line `*` stands for any number of repeated lines.
-MAX_DUMPED_BYTES: Final = 104_857_600
-
-_READABLE: Final = "hexdump -C, xxd, od -t x1 and tcpdump -x print the bytes in order"
-_OF_WORDS: Final = f"a dump of words in the byte order of a machine; {_READABLE}"
-_NOT_WHOLE: Final = f"a dump whose offsets do not match its bytes; {_READABLE}"
-
-FORMS: Final = ("auto", "hex", "base64", "binary")
+FORMS: Final = ("auto", "hex", "dump", "words", "decimal", "literal", "base64", "binary")
 
 
 def read_bytes(data: bytes, form: str = "auto") -> bytes:
     """Returns the bytes that `data` encodes; `form` is one of `FORMS`.
 
-    `auto` accepts hex digits (with spaces, `0x`, `\\x`, colons or commas between them), the output
-    of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`, and base64 or base64url. Input that is not
-    printable ASCII is returned unchanged. Raises ConfigurationError for other text, for a dump
-    whose offsets do not match its bytes, and for a dump of little-endian words (`hexdump`,
-    `xxd -e`).
+    `auto` returns input that is no text unchanged. Of text it accepts the form that the text must
+    have; the documentation has a table of the forms (docs/how-to/decode.md). Full-width digits and
+    other compatibility characters of Unicode count as their ASCII characters. Raises
+    ConfigurationError, with line and column, for text that has no form, is broken, or may have two
+    forms.
     """
+    if form not in FORMS:
+        raise ConfigurationError(f"form is {form!r}; it is one of {', '.join(FORMS)}")
     if form == "binary":
         return data
-    try:
-        text = data.decode("ascii")
-    except UnicodeDecodeError:
+    text = _text(data)
+    if text is None:
         if form == "auto":
             return data
-        raise ConfigurationError(f"the input is not ASCII, so it is not {form}") from None
-    if form == "auto" and not _is_text(text):
-        return data
-    if form == "base64":
-        return _base64(text)
-    found = _dump(text)
-    if found is None:
-        found = _hex(text)
-    if found is not None:
-        return found
-    if form == "hex":
-        raise ConfigurationError(f"the input is no hex: {_why_no_hex(text)}")
-    if _BASE64.fullmatch(text) and not _HEX.fullmatch(_HEX_NOISE.sub("", text)):
-        return _base64(text)
-    raise ConfigurationError(
-        f"the input is no hex ({_why_no_hex(text)}), no hexdump and no base64; "
-        "choose the format binary for raw bytes"
-    )
-
-
-def _is_text(text: str) -> bool:
-    return all(character.isprintable() or character in "\r\n\t" for character in text)
-
-
-def _hex(text: str) -> bytes | None:
-    digits = _HEX_NOISE.sub("", text)
-    if len(digits) % 2 or not _HEX.fullmatch(digits):
-        return None
-    return bytes.fromhex(digits)
-
-
-def _why_no_hex(text: str) -> str:
-    digits = _HEX_NOISE.sub("", text)
-    wrong = re.search(r"[^0-9a-fA-F]", digits)
-    if wrong is None:
-        return f"{len(digits)} digits, which is odd"
-    return f"{wrong[0]!r} is no hex digit"
-
-
-def _base64(text: str) -> bytes:
-    packed = "".join(text.split()).translate(str.maketrans("-_", "+/")).rstrip("=")
+        raise ConfigurationError(f"the input is no text, so it is not {form}")
     try:
-        return base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
-    except binascii.Error as error:
-        raise ConfigurationError(f"the input is no base64: {error}") from None
+        return _BY_FORM[form](text)
+    except PastedTextError as error:
+        raise ConfigurationError(f"{_place(text, error.at)}{error}") from None
 
 
-def _dump(text: str) -> bytes | None:
-    """Returns the bytes of a dump; None for other text.
+def _text(data: bytes) -> str | None:
+    """Returns the input as text in ASCII; None if it is no text."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    is_text = all(character.isprintable() or character in "\r\n\t" for character in text)
+    return text if is_text else None
 
-    Raises ConfigurationError for a dump that cannot be read.
-    """
-    lines = [line for line in text.splitlines() if line.strip()]
-    for base in _BASES:
-        found = _dump_by(lines, base)
+
+def _auto(text: str) -> bytes:
+    for read in (read_literal, read_list, read_dump):
+        found = read(text)
         if found is not None:
             return found
-    if why := _why_no_dump(lines):
-        raise ConfigurationError(f"the input is {why}")
-    return None
-
-
-def _dump_by(lines: list[str], base: int) -> bytes | None:
-    """Returns the bytes of a dump; `base` is the number base of the dump's offsets.
-
-    Returns None if the offsets do not match the bytes.
-    """
-    data = bytearray()
-    first: int | None = None
-    last = b""
-    repeats = False
-    for line in lines:
-        if line.strip() == _REPEATED:
-            if not last:
-                return None
-            repeats = True
-            continue
-        match = _DUMP_LINE.fullmatch(line)
-        if match is None:
-            return None
+    try:
+        return read_hex(text)
+    except PastedTextError as no_hex:
+        if no_hex.at is None:
+            raise
         try:
-            offset = int(match["offset"], base)
-        except ValueError:
-            return None
-        if first is None:
-            first = offset
-        if repeats:
-            missing = offset - first - len(data)
-            if missing < 0 or missing % len(last):
-                return None
-            if offset - first > MAX_DUMPED_BYTES:
-                raise ConfigurationError(
-                    f"a dump of {offset - first} bytes; at most {MAX_DUMPED_BYTES} are read"
-                )
-            data += last * (missing // len(last))
-            repeats = False
-        if offset - first != len(data):
-            return None
-        found = _of_line(match)
+            found = read_base64(text)
+        except PastedTextError:
+            found = None
+        if found is None or _is_hex_like(text):
+            raise PastedTextError(
+                f"{no_hex}, and the input is no dump, no list and no base64; choose the form "
+                "binary for raw bytes",
+                no_hex.at,
+            ) from None
+        return found
+
+
+def _is_hex_like(text: str) -> bool:
+    """Returns True for hex digits alone, of which base64 would make other bytes."""
+    return all(character in "0123456789abcdefABCDEF" for character in "".join(text.split()))
+
+
+def _hex(text: str) -> bytes:
+    for read in (read_literal, read_dump):
+        found = read(text)
+        if found is not None:
+            return found
+    return read_hex(text, is_named=True)
+
+
+def _named(form: str, read: Callable[[str], bytes | None]) -> Callable[[str], bytes]:
+    def of_form(text: str) -> bytes:
+        found = read(text)
         if found is None:
-            return None
-        data += found
-        last = found or last
-    if first is None or not data or (len(lines) == 1 and not _has_mark(lines[0])):
-        return None
-    return bytes(data)
+            raise PastedTextError(f"the input is no {form}")
+        return found
+
+    return of_form
 
 
-def _of_line(match: re.Match[str]) -> bytes | None:
-    """Returns the bytes in a line of a dump; None if the line is not of a known format.
-
-    Raises ConfigurationError if the dump shows the bytes of each word in reverse order.
-    """
-    hex_part, rest = match["hex"], match["rest"]
-    if match["colon"]:  # xxd: one space between groups, two before the characters
-        hex_part = re.split(r"(?<=\S)\s{2,}", hex_part)[0]
-    elif rest.strip() and rest.lstrip()[0] not in "|>":
-        return None
-    words = hex_part.split()
-    digits = "".join(words)
-    if len(digits) % 2 or len(digits) > 2 * _LINE_BYTES:
-        return None
-    if not match["colon"] and any(len(word) != 2 for word in words):
-        return None
-    found = bytes.fromhex(digits)
-    if match["colon"] and _is_byte_swapped(
-        words, match.string[match.start("hex") + len(hex_part) :]
-    ):
-        raise ConfigurationError(f"the input is {_OF_WORDS}")
-    return found
+_BY_FORM: Final[dict[str, Callable[[str], bytes]]] = {
+    "auto": _auto,
+    "hex": _hex,
+    "dump": _named("dump", lambda text: read_dump(text, is_named=True)),
+    "words": read_words,
+    "decimal": read_decimal,
+    "literal": _named("literal", read_literal),
+    "base64": lambda text: read_base64(text, is_named=True),
+}
 
 
-def _is_byte_swapped(words: list[str], text_part: str) -> bool:
-    """Returns True if the characters in a line show that the bytes of each word are reversed."""
-    swapped = b"".join(bytes.fromhex(word)[::-1] for word in words if len(word) % 2 == 0)
-    if _as_text(bytes.fromhex("".join(words))).rstrip() in text_part:
-        return False
-    return _as_text(swapped) in text_part
-
-
-def _as_text(data: bytes) -> str:
-    return "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in data)
-
-
-def _why_no_dump(lines: list[str]) -> str:
-    """Returns why the lines are refused if they begin with offsets as in a dump; "" otherwise."""
-    rows = [_OFFSET_LINE.fullmatch(line) for line in lines if line.strip() != _REPEATED]
-    offsets = [int(row["offset"], 16) for row in rows if row is not None]
-    if len(rows) < 2 or len(offsets) < len(rows) or offsets != sorted(set(offsets)):
+def _place(text: str, at: int | None) -> str:
+    if at is None:
         return ""
-    found = [row for row in rows if row is not None]
-    words = [(len(row["word"] or ""), len(row["offset"]), bool(row["colon"])) for row in found]
-    has_colons = all(colon for _, _, colon in words)
-    ends_with_offset = not words[-1][0] and all(
-        word not in (0, offset) for word, offset, _ in words[:-1]
-    )
-    if len({offset for _, offset, _ in words}) > 1 or not (has_colons or ends_with_offset):
-        return ""
-    return _NOT_WHOLE if has_colons or all(word <= 2 for word, _, _ in words) else _OF_WORDS
-
-
-def _has_mark(line: str) -> bool:
-    """Returns True if a line must be of a hex dump: it has `|`, or begins like `0000: `."""
-    return "|" in line or re.match(r"\s*(0x)?[0-9a-fA-F]{4,16}: ", line) is not None
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    return f"line {line}, column {column}: "

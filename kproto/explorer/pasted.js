@@ -1,0 +1,415 @@
+// Reads pasted text of bytes: literals, lists, dumps, hex digits, base64. The rules are those of
+// kproto/study/pasted_text.py and hex_dumps.py; tests/vectors/pasted_text.json has cases for both.
+
+/** A text cannot be read; `at` is the index of the wrong character, null for the whole text. */
+class PastedTextError extends Error {
+  constructor(reason, at = null) {
+    super(reason);
+    this.at = at;
+  }
+}
+
+/** Returns the bytes of a text. Throws an Error, with line and column, for text without a form. */
+function bytesOfText(given, form = "auto") {
+  const text = given.normalize("NFKC");
+  try {
+    return bytesInForm(text, form);
+  } catch (error) {
+    if (!(error instanceof PastedTextError) || error.at === null) throw error;
+    const before = text.slice(0, error.at).split("\n");
+    throw new Error(`line ${before.length}, column ${before.at(-1).length + 1}: ${error.message}`);
+  }
+}
+
+function bytesInForm(text, form) {
+  if (form === "hex") return literalOf(text) || dumpOf(text) || hexIn(text, true);
+  if (form === "decimal") return decimalIn(text);
+  if (form === "words") return wordsIn(text);
+  if (form === "base64") return base64In(text, true);
+  if (form === "dump" || form === "literal") {
+    const found = form === "dump" ? dumpOf(text, true) : literalOf(text);
+    if (found === null) throw new PastedTextError(`the input is no ${form}`);
+    return found;
+  }
+  const found = literalOf(text) || listOf(text) || dumpOf(text);
+  if (found !== null) return found;
+  try {
+    return hexIn(text);
+  } catch (noHex) {
+    if (!(noHex instanceof PastedTextError) || noHex.at === null) throw noHex;
+    const packed = /^[0-9a-fA-F]*$/.test(text.replace(/\s/g, "")) ? null : base64OrNull(text);
+    if (packed !== null) return packed;
+    throw new PastedTextError(`${noHex.message}, and the input is no dump, no list and no base64`, noHex.at);
+  }
+}
+
+// --- literals ------------------------------------------------------------------------------------
+
+const ESCAPES = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13, e: 27, "\\": 92, "'": 39, '"': 34, "?": 63 };
+
+/** Matches a pattern with the flag y at an index; null if it does not match. */
+function matchAt(pattern, text, index) {
+  pattern.lastIndex = index;
+  return pattern.exec(text);
+}
+
+/** Reads `b'\x00a'`, `"\x00a"`, several in a row; null for text that is no literal. */
+function literalOf(text) {
+  if (/^\s*(?:\\x[0-9a-fA-F]{2}\s*)+$/.test(text)) return bytesOfPairs(text.replace(/\\x|\s/g, ""));
+  let position = matchAt(/\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)\s*\(\s*)?/y, text, 0)[0].length;
+  const found = [];
+  let isLiteral = false;
+  for (let quote; (quote = matchAt(/(?:[bB][rR]?)?(['"])/y, text, position)) !== null;) {
+    const start = position + quote[0].length;
+    const { bytes, end, hasEscapes } = unescaped(text, start, quote[1]);
+    if (quote[0].length === 1 && !hasEscapes && !isLiteral) return null;
+    isLiteral = true;
+    found.push(...bytes);
+    position = end + matchAt(/(?:\s|\\\r?\n|\/\*[^]*?\*\/)*/y, text, end)[0].length;
+  }
+  if (!isLiteral) return null;
+  if (!/^\s*\)?\s*;?\s*$/.test(text.slice(position))) {
+    throw new PastedTextError(`“${text[position]}” follows a literal`, position);
+  }
+  return Uint8Array.from(found);
+}
+
+function unescaped(text, start, quote) {
+  const bytes = [];
+  let hasEscapes = false;
+  for (let at = start; at < text.length;) {
+    if (text[at] === quote) return { bytes, end: at + 1, hasEscapes };
+    if (text[at] !== "\\") {
+      if (text[at] < " " || text[at] > "~") throw new PastedTextError(`“${text[at]}” is not ASCII`, at);
+      bytes.push(text.charCodeAt(at));
+      at += 1;
+      continue;
+    }
+    hasEscapes = true;
+    const rest = text.slice(at + 1, at + 6);
+    const hex = /^(?:x([0-9a-fA-F]{2})|u(00[0-7][0-9a-fA-F]))/.exec(rest);
+    const octal = /^(?:([0-3][0-7]{2})|(0)(?![0-9]))/.exec(rest);
+    if (hex) {
+      bytes.push(parseInt(hex[1] || hex[2], 16));
+      at += 1 + hex[0].length;
+    } else if (octal) {
+      bytes.push(parseInt(octal[1] || octal[2], 8));
+      at += 1 + octal[0].length;
+    } else if (rest && Object.hasOwn(ESCAPES, rest[0])) {
+      bytes.push(ESCAPES[rest[0]]);
+      at += 2;
+    } else {
+      throw new PastedTextError(`\\${rest[0] || ""} is no escape of one byte`, at);
+    }
+  }
+  throw new PastedTextError("a literal has no closing quote", text.length - 1);
+}
+
+// --- lists of numbers ----------------------------------------------------------------------------
+
+const DECIMAL = /^(?:0|-?[1-9]\d{0,2})$/;
+const PREFIXED = /^0[xX][0-9a-fA-F]{1,2}$/;
+const ONE_PAIR = /^[0-9a-fA-F]{2}$/;
+
+/** Reads numbers between brackets or braces; null for other text. */
+function listOf(text) {
+  const plain = text.replace(/\/\*[^]*?\*\/|\/\/[^\n]*/g, (found) => " ".repeat(found.length));
+  const match = /^([\w\s[\]<>=&*.:,?()!]{0,200}?)([[{])([^[\]{}]*)[\]}]\s*\)?\s*;?\s*(?:[\w\s]*_len\s*=\s*(\d+)\s*;)?\s*$/.exec(plain);
+  if (!match) return null;
+  const [, head, open, inside, count] = match;
+  if (head.trim() && !/\bbyte|\bu?int8|\bchar\b|\bu8\b|Uint8Array|\w\s*\[\d*\]\s*=/.test(head + open)) return null;
+  const start = head.length + 1;
+  const elements = inside.replace(/\(\s*byte\s*\)\s*/g, (found) => " ".repeat(found.length));
+  const tokens = [...elements.matchAll(/[^,\s]+/g)].map((found) => [found[0], start + found.index]);
+  if (!tokens.length) return elements.trim() ? null : new Uint8Array(0);
+  const bytes = numbersOf(tokens, elements.includes(","), head.trim() !== "");
+  if (count !== undefined && Number(count) !== bytes.length) {
+    throw new PastedTextError(`the array has ${bytes.length} bytes, and declares ${count}`, plain.lastIndexOf(count));
+  }
+  return bytes;
+}
+
+function numbersOf(tokens, hasCommas, hasHead) {
+  if (tokens.every(([token]) => PREFIXED.test(token))) return Uint8Array.from(tokens, ([token]) => parseInt(token, 16));
+  const isDecimal = tokens.every(([token]) => DECIMAL.test(token));
+  const arePairs = tokens.every(([token]) => ONE_PAIR.test(token));
+  if (arePairs && !isDecimal && !hasHead) return Uint8Array.from(tokens, ([token]) => parseInt(token, 16));
+  if (arePairs && isDecimal && tokens.length > 1 && !hasCommas && !hasHead) {
+    throw new PastedTextError("the numbers in brackets may be hex or decimal");
+  }
+  return Uint8Array.from(tokens, ([token, at]) => decimalOf(token, at));
+}
+
+function decimalOf(token, at) {
+  if (PREFIXED.test(token)) return parseInt(token, 16);
+  const value = DECIMAL.test(token) ? Number(token) : NaN;
+  if (!(value >= -128 && value <= 255)) throw new PastedTextError(`“${token.slice(0, 20)}” is no byte, from -128 to 255`, at);
+  return value & 0xff;
+}
+
+function decimalIn(text) {
+  return Uint8Array.from([...text.matchAll(/[^,\s[\]{}()]+/g)], (found) => decimalOf(found[0], found.index));
+}
+
+// --- hex digits and base64 -----------------------------------------------------------------------
+
+function bytesOfPairs(digits) {
+  return Uint8Array.from(digits.match(/../g) || [], (pair) => parseInt(pair, 16));
+}
+
+const OFFSET_LINE = /^[ \t]*((?:0x)?[0-9a-fA-F]{4,16})(?::(?=\s)|(?=[ \t]+[0-9a-fA-F]{2}(?:[ \t]+[0-9a-fA-F]{2})*[ \t]*\r?$))/m;
+
+/** Reads pairs of hex digits, or groups of pairs, with separators. */
+function hexIn(text, isNamed = false) {
+  const offset = isNamed ? null : OFFSET_LINE.exec(text);
+  if (offset) {
+    throw new PastedTextError(`“${offset[1]}” may be the offset of a dump, and not every line has one`,
+      offset.index + offset[0].indexOf(offset[1]));
+  }
+  const words = text.split(/\s+/).filter(Boolean);
+  if (words.length && words.every((word) => /^(?:[0-9a-fA-F]{2})+$/.test(word))) return bytesOfPairs(words.join(""));
+  let begin = 0;
+  let inside = text;
+  for (const wrapper of [/^(\s*[xXhH]?')([^']*)'\s*$/, /^(\s*[xXhH]?")([^"]*)"\s*$/, /^(\s*<)([^<>]*)>\s*$/]) {
+    const match = wrapper.exec(text);
+    if (match) {
+      begin = match[1].length;
+      inside = match[2];
+      break;
+    }
+  }
+  if (isNamed) inside = inside.replace(/[[\]{}()<>"']/g, " ");
+  const digits = [];
+  const tokens = [];
+  let hasCommas = false;
+  for (let at = 0; ;) {
+    const skipped = matchAt(/[\s:,;_\-.]*/y, inside, at)[0];
+    hasCommas = hasCommas || skipped.includes(",");
+    at += skipped.length;
+    if (at === inside.length) break;
+    const match = matchAt(/(?:0[xX]|\\x)?([0-9a-fA-F]+)/y, inside, at);
+    const end = match ? at + match[0].length : at;
+    if (!match || (end < inside.length && !/[\s:,;_\-.]/.test(inside[end]))) {
+      throw new PastedTextError(`“${inside[end]}” is no hex digit`, begin + end);
+    }
+    const isShort = match[1].length === 1 && match[1].length < match[0].length;
+    if (match[1].length % 2 && !isShort) {
+      throw new PastedTextError(`“${match[1].slice(0, 40)}” has an odd number of digits, and hex has two digits a byte`,
+        begin + end - match[1].length);
+    }
+    digits.push(isShort ? `0${match[1]}` : match[1]);
+    tokens.push(match[0]);
+    at = end;
+  }
+  if (!isNamed && tokens.length > 1 && hasCommas && tokens.every((token) => DECIMAL.test(token))) {
+    throw new PastedTextError("the numbers may be hex or decimal");
+  }
+  return bytesOfPairs(digits.join(""));
+}
+
+function base64In(text, isNamed = false) {
+  const packed = (isNamed ? text.split(/\s+/) : text.split(/\r?\n/).map((line) => line.trim())).join("");
+  const isWrong = packed.endsWith("=") && packed.length % 4;
+  const bytes = isWrong || !/^(?:[A-Za-z0-9+/_-]+={0,2})?$/.test(packed) ? null : bytesOfBase64(packed);
+  if (bytes === null) throw new PastedTextError("the input is no base64");
+  return bytes;
+}
+
+function base64OrNull(text) {
+  try {
+    return base64In(text);
+  } catch (error) {
+    if (error instanceof PastedTextError) return null;
+    throw error;
+  }
+}
+
+/** Parses base64 or base64url, even if all letters are hex digits; null for other text. */
+function bytesOfBase64(text) {
+  const plain = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
+  if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) return null;
+  return Uint8Array.from(atob(plain), (letter) => letter.charCodeAt(0));
+}
+
+// --- dumps with offsets --------------------------------------------------------------------------
+
+const MAX_DUMPED_BYTES = 104_857_600;
+const READABLE = "hexdump -C, xxd, od -t x1 and tcpdump -x print the bytes in order";
+const OF_WORDS = `the input is a dump of words in the byte order of a machine; ${READABLE}`;
+const NOT_WHOLE = `the input is a dump whose offsets do not match its bytes; ${READABLE}`;
+
+/** Returns the bytes of a dump; null for text that is no dump. */
+function dumpOf(text, isNamed = false) {
+  const lines = dumpLines(text);
+  if (lines === null) return null;
+  const rows = lines.filter((line) => line !== null);
+  if (!rows.some((row) => row.groups.length) || !haveOffsets(rows)) return null;
+  if (rows.length === 1 && !isNamed) checkSingle(rows[0]);
+  if (!rows[0].hasColon && rows.some((row) => row.groups.length && row.groups[0].digits.length !== 2)) {
+    throw new PastedTextError(OF_WORDS);
+  }
+  for (const base of [16, 8, 10]) {
+    const found = dumpByBase(lines, base);
+    if (found !== null) return found;
+  }
+  if (rows.some(isSwapped)) throw new PastedTextError(OF_WORDS);
+  throw new PastedTextError(NOT_WHOLE, rows[0].at);
+}
+
+/** Returns the lines of a dump, with null for a line `*`; null if a line has no offset. */
+function dumpLines(text) {
+  const found = [];
+  let at = 0;
+  for (const whole of text.match(/[^\n]*\n|[^\n]+$/g) || []) {
+    const line = whole.replace(/[\r\n]+$/, "");
+    if (line.trim() === "*") {
+      found.push(null);
+    } else if (line.trim()) {
+      const match = /^\s*((?:0x)?[0-9a-fA-F]{4,16})(:?)(\s+|$)/.exec(line);
+      if (!match) return null;
+      const hasColon = match[2] !== "";
+      found.push({ at, text: line, offset: match[1], hasColon, gap: match[3].length, start: match[0].length,
+        groups: groupsOf(line, match[0].length, hasColon) });
+    }
+    at += whole.length;
+  }
+  return found.length ? found : null;
+}
+
+/** Returns the groups of a line that may be bytes; the wide gap before the text ends them. */
+function groupsOf(line, start, hasColon) {
+  const groups = [];
+  for (let at = start, match; (match = matchAt(/([0-9a-fA-F]+)(\s+|(?=[|>])|$)/y, line, at)) !== null;) {
+    at += match[0].length;
+    groups.push({ digits: match[1], gap: match[2].length, end: at });
+    if (match[2].length > (hasColon ? 1 : 2)) break;
+  }
+  return groups;
+}
+
+function haveOffsets(rows) {
+  if (rows.every((row) => row.hasColon)) return true;
+  if (rows.some((row) => row.hasColon) || new Set(rows.map((row) => row.offset.length)).size > 1) return false;
+  if (rows[0].offset.startsWith("0x")) return false;
+  return rows.every((row) => !row.groups.length || row.groups[0].digits.length !== row.offset.length);
+}
+
+function checkSingle(row) {
+  const rest = row.text.slice(row.groups.at(-1).end).trimStart();
+  if (row.hasColon || /^[|>]/.test(rest) || row.gap > 1) return;
+  throw new PastedTextError("the input is either a line of a dump with its offset, or hex in groups: leave out the offset", row.at);
+}
+
+function offsetIn(row, base) {
+  const digits = base === 16 ? row.offset.replace(/^0x/, "") : row.offset;
+  const isNumber = { 16: /^[0-9a-fA-F]+$/, 10: /^[0-9]+$/, 8: /^[0-7]+$/ }[base].test(digits);
+  return isNumber ? parseInt(digits, base) : NaN;
+}
+
+function dumpByBase(lines, base) {
+  const parts = [];
+  let size = 0;
+  let last = new Uint8Array(0);
+  let first = null;
+  let repeats = false;
+  for (const [number, line] of lines.entries()) {
+    if (line === null) {
+      if (!last.length) return null;
+      repeats = true;
+      continue;
+    }
+    const offset = offsetIn(line, base);
+    if (Number.isNaN(offset)) return null;
+    first ??= offset;
+    if (repeats) {
+      const missing = offset - first - size;
+      if (missing < 0 || missing % last.length) return null;
+      if (offset - first > MAX_DUMPED_BYTES) {
+        throw new PastedTextError(`a dump of ${offset - first} bytes; at most ${MAX_DUMPED_BYTES} are read`);
+      }
+      for (let left = missing; left > 0; left -= last.length) parts.push(last);
+      size += missing;
+      repeats = false;
+    }
+    if (offset - first !== size) return null;
+    const following = lines[number + 1];
+    const wanted = following ? offsetIn(following, base) - offset : null;
+    const found = contentOf(line, Number.isNaN(wanted) ? -1 : wanted);
+    if (found === null) return null;
+    parts.push(found);
+    size += found.length;
+    if (found.length) last = found;
+  }
+  if (repeats) return null;
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** Returns the bytes of a line; null if it cannot have `size` bytes. Without `size` its text decides. */
+function contentOf(line, size) {
+  if (!line.groups.length) return size === null || size === 0 ? new Uint8Array(0) : null;
+  const found = [];
+  let digits = "";
+  for (const [index, group] of line.groups.entries()) {
+    digits += group.digits;
+    if (!line.hasColon && digits.length !== 2 * (index + 1)) break;
+    if (digits.length % 2) continue;
+    const bytes = bytesOfPairs(digits);
+    if ((size === null || size === bytes.length) && isTextOf(bytes, line.text.slice(group.end))) found.push([bytes, group.gap]);
+  }
+  if (!found.length) return null;
+  const [bytes, gap] = found[0];
+  if (found.length > 1 && gap < 2) {
+    throw new PastedTextError("the end of the line may be bytes or their text: separate the text by two spaces, or leave it out", line.at);
+  }
+  return bytes;
+}
+
+function shownText(bytes) {
+  return Array.from(bytes, (byte) => byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : ".").join("");
+}
+
+function isTextOf(bytes, after) {
+  const rest = after.trim();
+  if (!rest) return true;
+  const shown = shownText(bytes).trim();
+  const isEnclosed = /^(?:\|[^]*\||>[^]*<)$/.test(rest);
+  return shown === rest || (isEnclosed && shown === rest.slice(1, -1).trim());
+}
+
+function isSwapped(line) {
+  let shown = "";
+  for (let at = line.start, match; (match = matchAt(/([0-9a-fA-F]+)(\s+|(?=[|>])|$)/y, line.text, at)) !== null;) {
+    if (match[1].length % 2) return false;
+    shown += shownText(bytesOfPairs(match[1]).reverse());
+    at += match[0].length;
+    const rest = line.text.slice(at).trim();
+    if (rest && shown.trim() === rest) return true;
+  }
+  return false;
+}
+
+/** Reads a dump of two-byte words of a little-endian machine, as `hexdump` and `od -x` print it. */
+function wordsIn(text) {
+  const lines = dumpLines(text);
+  if (lines === null || lines.includes(null) || lines.length < 2 || lines.at(-1).groups.length) {
+    throw new PastedTextError("the input is no dump of words: the last line is the offset of the end");
+  }
+  const bytes = [];
+  for (const row of lines) {
+    for (const group of row.groups) {
+      if (group.digits.length !== 4) throw new PastedTextError(`“${group.digits.slice(0, 20)}” is no word of four digits`, row.at);
+      bytes.push(...bytesOfPairs(group.digits).reverse());
+    }
+  }
+  for (const base of [16, 8, 10]) {
+    const size = offsetIn(lines.at(-1), base) - offsetIn(lines[0], base);
+    if (size === bytes.length || (size === bytes.length - 1 && bytes.at(-1) === 0)) return Uint8Array.from(bytes.slice(0, size));
+  }
+  throw new PastedTextError(NOT_WHOLE, lines.at(-1).at);
+}
