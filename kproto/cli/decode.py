@@ -57,6 +57,18 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action="store_true",
         help="the bytes are record batches, as in a log segment",
     )
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument(
+        "--key",
+        action="store_true",
+        help="the bytes are the key of a record of the internal topic --records-of",
+    )
+    part.add_argument(
+        "--value",
+        action="store_true",
+        help="the bytes are the value of a record of the internal topic --records-of; --message "
+        "names its message, if several fit",
+    )
     parser.add_argument(
         "--records-of",
         default="",
@@ -66,7 +78,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--guess",
         action="store_true",
-        help="rank the messages and versions that the bytes could be",
+        help="rank the messages and versions that the bytes could be; --message and --version "
+        "limit them",
     )
     parser.add_argument("--json", action="store_true", help="print JSON (docs/how-to/decode.md)")
     parser.add_argument(

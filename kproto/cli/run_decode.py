@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypedDict
 
+from ..schema.message_lookup import find_messages
+from ..schema.naming import class_name
+from ..schema.unknown_names import UnknownNameError
 from ..study import (
     Guess,
     Node,
     annotate_frame,
     annotate_frames,
+    annotate_key,
     annotate_records,
+    annotate_value,
     faults,
     find_message_class,
     guess,
@@ -41,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             "no bytes are given: pass them as an argument, with --file, or to stdin"
         )
-    if options.guess:
+    if options.key or options.value:
+        roots = iter([_of_record(options, data)])
+    elif options.guess:
         roots = _guessed(options, data)
     elif options.records:
         roots = iter([annotate_records(data, **_reader_options(options))])
@@ -108,6 +115,28 @@ def _of_message(options: argparse.Namespace, data: bytes) -> Node:
     )
 
 
+def _of_record(options: argparse.Namespace, data: bytes) -> Node:
+    """Returns the tree of the key or of the value of a record."""
+    most = _reader_options(options)["max_nodes"]
+    if options.key:
+        return annotate_key(data, options.records_of, max_nodes=most)
+    return annotate_value(data, options.records_of, message=options.message, max_nodes=most)
+
+
+def _wanted_messages(options: argparse.Namespace) -> frozenset[str] | None:
+    """Returns the classes of the messages that `--message` and `--response` allow; None for all."""
+    if options.message is None:
+        return None
+    try:
+        found = find_messages(str(options.message))
+    except UnknownNameError as error:
+        raise ConfigurationError(str(error)) from None
+    names = {class_name(spec.name) for spec in found}
+    if options.response:
+        names = {name for name in names if name.endswith("Response")}
+    return frozenset(names)
+
+
 def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
     """Prints the guesses, then yields the tree of the best guess.
 
@@ -115,9 +144,13 @@ def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
 
     Raises ConfigurationError if no known message fits the bytes.
     """
-    found = guess(data)
+    found = guess(data, messages=_wanted_messages(options), version=options.version)
     if not found:
-        raise ConfigurationError("no known message fits the bytes")
+        raise ConfigurationError(
+            "no known message fits the bytes"
+            if options.message is None and options.version is None
+            else "no message fits the bytes that --message and --version allow"
+        )
     if options.json:
         print(json.dumps([_guess_as_json(one) for one in found], indent=2))
         return
@@ -126,6 +159,13 @@ def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
         print(f"    {'; '.join(one.reasons)}")
     print()
     first = found[0]
+    most = _reader_options(options)["max_nodes"]
+    if first.part == "key":
+        yield annotate_key(data, first.records_of, max_nodes=most)
+        return
+    if first.part == "value":
+        yield annotate_value(data, first.records_of, message=first.message, max_nodes=most)
+        return
     yield annotate_frame(
         data,
         first.message,
@@ -141,6 +181,7 @@ def _guess_as_json(one: Guess) -> dict[str, object]:
         "message": one.message,
         "versions": list(one.versions),
         "part": one.part,
+        "recordsOf": one.records_of or None,
         "score": one.score,
         "exact": one.exact,
         "reasons": list(one.reasons),
@@ -150,7 +191,8 @@ def _guess_as_json(one: Guess) -> dict[str, object]:
 def _guess_as_text(one: Guess) -> str:
     low, high = one.versions[0], one.versions[-1]
     versions = f"v{low}" if low == high else f"v{low} to v{high}"
-    return f"{one.message} {versions}, as a {one.part} (score {one.score:g})"
+    part = f"{one.part} in {one.records_of}" if one.records_of else one.part
+    return f"{one.message} {versions}, as a {part} (score {one.score:g})"
 
 
 def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:

@@ -157,7 +157,7 @@ function bytesOfPairs(digits) {
   return Uint8Array.from(digits.match(/../g) || [], (pair) => parseInt(pair, 16));
 }
 
-const OFFSET_LINE = /^[ \t]*((?:0x)?[0-9a-fA-F]{4,16})(?::(?=\s)|(?=[ \t]+[0-9a-fA-F]{2}(?:[ \t]+[0-9a-fA-F]{2})*[ \t]*\r?$))/m;
+const OFFSET_LINE = /^[ \t]*((?:0x)?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?![0-9a-fA-F]))/m;
 
 /** Reads pairs of hex digits, or groups of pairs, with separators. */
 function hexIn(text, isNamed = false) {
@@ -183,13 +183,13 @@ function hexIn(text, isNamed = false) {
   const tokens = [];
   let hasCommas = false;
   for (let at = 0; ;) {
-    const skipped = matchAt(/[\s:,;_\-.]*/y, inside, at)[0];
+    const skipped = matchAt(/[\s:,;_\-]*/y, inside, at)[0];
     hasCommas = hasCommas || skipped.includes(",");
     at += skipped.length;
     if (at === inside.length) break;
     const match = matchAt(/(?:0[xX]|\\x)?([0-9a-fA-F]+)/y, inside, at);
     const end = match ? at + match[0].length : at;
-    if (!match || (end < inside.length && !/[\s:,;_\-.]/.test(inside[end]))) {
+    if (!match || (end < inside.length && !/[\s:,;_\-]/.test(inside[end]))) {
       throw new PastedTextError(`“${inside[end]}” is no hex digit`, begin + end);
     }
     const isShort = match[1].length === 1 && match[1].length < match[0].length;

@@ -1,16 +1,17 @@
 """Ranks the messages and versions that bytes could be, with reasons.
 
 Reads the bytes as each message at each version: as a body, and as a response after its header. If
-the bytes begin with a request header, reads that request too. The messages that read to the last
+the bytes begin with a request header, reads that request too. Also reads the bytes as the key or
+value of a record of an internal topic. The messages that read to the last
 byte are ranked by how plausible their values are: known error codes, printable strings, times of
 this century, valid record batches. The numbers of bytes and nodes are limited, to limit the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from .. import messages as generated
 from ..messages.base import Message, Request, Response
@@ -18,6 +19,8 @@ from ..protocol.headers import request_class, response_header_version
 from ..schema.definitions import union
 from ..schema.layout import LayoutField, layout
 from ..schema.naming import class_name
+from ..stored.coordinator_records import COORDINATOR_TOPICS
+from ..stored.metadata_log import METADATA_TOPICS
 from ..wire.errors import ConfigurationError
 from ..wire.uuid import ZERO_UUID, Uuid
 from .embedded_messages import open_embedded
@@ -26,6 +29,7 @@ from .message_reader import MessageReader, UnreadableError
 from .node import Node, TreeSizeLimit, faults, nodes
 from .record_batches import read_batches
 from .records_context import RecordsContext
+from .stored_parts import annotate_key, annotate_value, value_types
 from .value_meanings import api_name, meaning_of, names_of
 
 __all__ = ["MAX_GUESSED_BYTES", "MAX_GUESSED_NODES", "Guess", "guess"]
@@ -52,19 +56,21 @@ class Guess(NamedTuple):
     """A message that the bytes could be.
 
     All `versions` read the bytes with the same result. `part` is `frame` (with size and header),
-    `message` (with header) or `body`. `score` is for ranking; a positive score supports the guess.
-    `exact` is True if the message has no fault and no bytes follow it; after a request with a
-    header, bytes may follow. Faults inside records or bytes fields of the message do not count.
-    Only the first MAX_GUESSED_NODES nodes are checked. Guesses that are not exact are returned only
-    if no guess is exact. `reasons` explain the score.
+    `message` (with header), `body`, or the `key` or `value` of a record of the topic `records_of`.
+    `score` is for ranking; a positive score supports the guess. `exact` is True if the message has
+    no fault and no bytes follow it; after a request with a header, bytes may follow. Faults inside
+    records or bytes fields of the message do not count. Only the first MAX_GUESSED_NODES nodes are
+    checked. Guesses that are not exact are returned only if no guess is exact. `reasons` explain
+    the score.
     """
 
     message: str
     versions: tuple[int, ...]
-    part: Part
+    part: Part | Literal["key", "value"]
     score: float
     exact: bool
     reasons: tuple[str, ...]
+    records_of: str = ""
 
     @property
     def is_response(self) -> bool:
@@ -85,23 +91,47 @@ class _RaisingSizeLimit(TreeSizeLimit):
         super().add(parent, child)
 
 
-def guess(data: bytes, *, most: int = 10) -> list[Guess]:
+def guess(
+    data: bytes,
+    *,
+    most: int = 10,
+    messages: Collection[str] | None = None,
+    version: int | None = None,
+) -> list[Guess]:
     """Returns up to `most` guesses for the bytes, the most plausible first.
 
-    Raises ConfigurationError for more than MAX_GUESSED_BYTES bytes.
+    `messages` are names of messages such as FetchRequest: only these are considered, and with
+    `version` only this version. Raises ConfigurationError for more than MAX_GUESSED_BYTES bytes.
     """
     if len(data) > MAX_GUESSED_BYTES:
         raise ConfigurationError(
             f"{len(data)} bytes; guess accepts at most {MAX_GUESSED_BYTES}: name the message"
         )
-    found = [*_requests_with_header(data), *_other_candidates(data)]
+    wanted = _Wanted(None if messages is None else frozenset(messages), version)
+    found = [
+        *_requests_with_header(data, wanted),
+        *_other_candidates(data, wanted),
+        *_stored_candidates(data, wanted),
+    ]
     exact = [one for one in found if one.exact]
     if not exact:
         found.sort(key=lambda one: -one.score)
     return sorted(_merged(exact or found[: 4 * most]), key=lambda one: -one.score)[:most]
 
 
-def _requests_with_header(data: bytes) -> Iterator[Guess]:
+class _Wanted(NamedTuple):
+    """The messages and the version to which the caller limits the guesses; None for all."""
+
+    messages: frozenset[str] | None
+    version: int | None
+
+    def includes(self, message: str, version: int) -> bool:
+        return (self.messages is None or message in self.messages) and (
+            self.version in (None, version)
+        )
+
+
+def _requests_with_header(data: bytes, wanted: _Wanted) -> Iterator[Guess]:
     """Yields a guess if the bytes begin with a known request header, with or without a size."""
     for part, start in (("frame", 4), ("message", 0)):
         size = int.from_bytes(data[:4], "big", signed=True)
@@ -111,6 +141,8 @@ def _requests_with_header(data: bytes) -> Iterator[Guess]:
         version = int.from_bytes(data[start + 2 : start + 4], "big", signed=True)
         cls = request_class(key)
         if cls is None or version not in cls.VALID_VERSIONS:
+            continue
+        if not wanted.includes(cls.__name__, version):
             continue
         root = annotate_frame(
             data,
@@ -129,11 +161,52 @@ def _requests_with_header(data: bytes) -> Iterator[Guess]:
         yield Guess(cls.__name__, (version,), part, score, not broken, tuple(reasons))  # type: ignore[arg-type]
 
 
-def _other_candidates(data: bytes) -> Iterator[Guess]:
+def _stored_candidates(data: bytes, wanted: _Wanted) -> Iterator[Guess]:
+    """Yields the keys and values of records of internal topics that the bytes could be."""
+    for topic, types in COORDINATOR_TOPICS.items():
+        name = types.get(int.from_bytes(data[:2], "big", signed=True), "")
+        key = annotate_key(data, topic, max_nodes=MAX_GUESSED_NODES)
+        if data[2:] and name and not faults(key):
+            why = f"type {int.from_bytes(data[:2], 'big')} of {topic} is {name}"
+            yield from _stored(key, f"{name}Key", 0, "key", topic, why, wanted)
+        for name in value_types(data, topic, max_nodes=MAX_GUESSED_NODES) if data[2:] else ():
+            value = annotate_value(data, topic, message=name, max_nodes=MAX_GUESSED_NODES)
+            version = int.from_bytes(data[:2], "big")
+            why = f"version {version} of {name} in {topic}"
+            yield from _stored(value, f"{name}Value", version, "value", topic, why, wanted)
+    for topic in METADATA_TOPICS:
+        value = annotate_value(data, topic, max_nodes=MAX_GUESSED_NODES)
+        message = next((node for node in value.children if node.kind == "message"), None)
+        if message is not None and not faults(value):
+            version = int(str(message.value).rpartition("v")[2])
+            why = f"frame version, type and version of {message.name} in {topic}"
+            yield from _stored(value, message.name, version, "value", topic, why, wanted)
+
+
+def _stored(
+    root: Node,
+    message: str,
+    version: int,
+    part: Literal["key", "value"],
+    topic: str,
+    why: str,
+    wanted: _Wanted,
+) -> Iterator[Guess]:
+    if wanted.includes(message, version):
+        score, reasons = _plausibility(root, message)
+        all_reasons = (why, *reasons, _end_in_words(root.source, None))
+        # 5 points, as any message that reads to the last byte, and a point for the known type.
+        score = round(score + 6 + _NOT_SENT, 2)
+        yield Guess(message, (version,), part, score, True, all_reasons, topic)
+
+
+def _other_candidates(data: bytes, wanted: _Wanted) -> Iterator[Guess]:
     sized = len(data) >= 8 and int.from_bytes(data[:4], "big", signed=True) == len(data) - 4
     for cls in _classes():
         is_api = issubclass(cls, Request | Response)
         for version in cls.VALID_VERSIONS:
+            if not wanted.includes(cls.__name__, version):
+                continue
             candidate = _candidate(data, cls, version, "body", 0)
             if candidate is not None:
                 yield candidate if is_api else candidate._replace(score=candidate.score + _NOT_SENT)

@@ -64,13 +64,12 @@ _WRAPPERS: Final = (
 )
 _HEX_TOKEN: Final = re.compile(r"(?:0[xX]|\\x)?(?P<digits>[0-9a-fA-F]+)")
 _PAIRS: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
-#: A line that may begin with an offset: a colon follows, or groups of one byte each.
+#: A line that may begin with an offset: a colon follows, or a group of one byte.
 _OFFSET_LINE: Final = re.compile(
-    r"^[ \t]*(?P<offset>(?:0x)?[0-9a-fA-F]{4,16})"
-    r"(?::(?=\s)|(?=[ \t]+[0-9a-fA-F]{2}(?:[ \t]+[0-9a-fA-F]{2})*[ \t]*\r?$))",
+    r"^[ \t]*(?P<offset>(?:0x)?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?![0-9a-fA-F]))",
     re.MULTILINE,
 )
-_HEX_SEPARATOR: Final = re.compile(r"[\s:,;_\-.]*")
+_HEX_SEPARATOR: Final = re.compile(r"[\s:,;_\-]*")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]+={0,2}")
 
 
@@ -196,7 +195,7 @@ def read_decimal(text: str) -> bytes:
 def read_hex(text: str, *, is_named: bool = False) -> bytes:
     """Reads hex digits: pairs, or groups of pairs, with separators between them.
 
-    Spaces, colons, commas, semicolons, dashes, dots and underscores separate groups; `0x` or `\\x`
+    Spaces, colons, commas, semicolons, dashes and underscores separate groups; `0x` or `\\x`
     may precede a group, and quotes or angle brackets may enclose the text. If the caller has named
     the form (`is_named`), text that may be decimal, too, is read as hex.
     """

@@ -20,7 +20,7 @@ from .node_builder import NodeBuilder
 from .records_context import RecordsContext
 from .secret_fields import has_secrets, secret_attributes_of
 
-__all__ = ["open_control_record", "open_record"]
+__all__ = ["open_control_record", "open_coordinator_value", "open_record"]
 
 #: The message in the value, by type of control record, and whether an int16 version precedes it.
 _CONTROL: Final = {
@@ -51,6 +51,14 @@ def open_record(key: Node, value: Node, context: RecordsContext) -> None:
     except UnreadableError:  # the tree has the fault
         _complete(key, context.budget)
         _complete(value, context.budget)
+
+
+def open_coordinator_value(value: Node, name: str, budget: TreeSizeLimit) -> None:
+    """Decodes a value of a coordinator's topic whose key has the type `name`."""
+    try:
+        _coordinator_value(value, name, budget)
+    except UnreadableError:  # the tree has the fault
+        _complete(value, budget)
 
 
 def open_control_record(key: Node, value: Node, budget: TreeSizeLimit) -> None:
@@ -115,6 +123,10 @@ def _coordinator_record(
     if value.value is None:
         value.meaning = "a tombstone"
         return
+    _coordinator_value(value, name, budget)
+
+
+def _coordinator_value(value: Node, name: str, budget: TreeSizeLimit) -> None:
     builder, pos = _inside(value, budget, "")
     node, version, pos = builder.number(value, "version", "int16", pos)
     _message(builder, value, f"{name}Value", version, pos, node)

@@ -187,3 +187,22 @@ def test_reason_tells_that_only_the_first_nodes_are_read() -> None:
     topics = [MetadataRequestTopic(name=f"topic-{number}") for number in range(MAX_GUESSED_NODES)]
     for found in guess(MetadataRequest(topics=topics).encode(9)):
         assert f"the first {MAX_GUESSED_NODES} nodes are read, without a fault" in found.reasons
+
+
+def test_keys_of_stored_records_are_guessed() -> None:
+    found = guess(bytes.fromhex("0002000762696c6c696e67"))[0]
+    assert (found.message, found.part, found.records_of) == (
+        "GroupMetadataKey",
+        "key",
+        "__consumer_offsets",
+    )
+
+
+def test_guesses_are_limited_to_messages_and_a_version() -> None:
+    data = MetadataRequest(topics=[]).encode(4)
+    names = {found.message for found in guess(data, most=50)}
+    assert len(names) > 3
+    limited = guess(data, messages=["MetadataRequest"])
+    assert {found.message for found in limited} == {"MetadataRequest"}
+    assert {version for found in guess(data, version=4) for version in found.versions} == {4}
+    assert guess(data, messages=["MetadataRequest"], version=99) == []

@@ -36,11 +36,22 @@ from kproto.stored.metadata_log import (
     decode_metadata_record,
     encode_metadata_record,
 )
-from kproto.study import Node, annotate, annotate_records, faults, nodes, stored_records, to_json
+from kproto.study import (
+    Node,
+    annotate,
+    annotate_key,
+    annotate_records,
+    annotate_value,
+    faults,
+    nodes,
+    stored_records,
+    to_json,
+)
 from kproto.study.node import TreeSizeLimit
 from kproto.study.records_context import RecordsContext
+from kproto.testing.instances import Fill, instance
 from kproto.testing.strategies import messages
-from kproto.wire.errors import DecodeError
+from kproto.wire.errors import ConfigurationError, DecodeError
 from kproto.wire.uuid import Uuid
 from tests.support.examples import examples
 from tests.unit.stored.lookups import class_of
@@ -264,3 +275,52 @@ def test_subscription_that_ends_before_a_field_is_decoded_with_a_note() -> None:
 def test_opening_is_of_one_topic() -> None:
     assert RecordsContext(TreeSizeLimit(), topic=METADATA).has_secrets
     assert not RecordsContext(TreeSizeLimit(), topic=GROUPS).has_secrets
+
+
+@pytest.mark.parametrize("topic", COORDINATOR_TOPICS)
+def test_a_key_and_a_value_are_read_by_themselves(topic: str) -> None:
+    for number, name in COORDINATOR_TOPICS[topic].items():
+        key_class, value_class = class_of(f"{name}Key"), class_of(f"{name}Value")
+        record = CoordinatorRecord(
+            instance(key_class, key_class.LATEST_STABLE, Fill.FULL, unknown_tags=False),
+            instance(value_class, value_class.LATEST_STABLE, Fill.FULL, unknown_tags=False),
+        )
+        key, value = encode_coordinator_record(record)
+        assert value is not None
+        root = annotate_key(key, topic)
+        assert faults(root) == []
+        assert COORDINATOR_TOPICS[topic][int(str(root.child("type").value))] == name, number
+        check_every_byte(root, key)
+        for message in (name, f"{name}Value", name.lower()):
+            tree = annotate_value(value, topic, message=message)
+            assert faults(tree) == []
+            assert f"{name}Value" in [child.name for child in tree.children]
+            check_every_byte(tree, value)
+
+
+def test_a_value_names_its_message_in_the_metadata_log() -> None:
+    record = MetadataRecord(UserScramCredentialRecord(name="ann"), 0)
+    data = encode_metadata_record(record)
+    assert faults(annotate_value(data, METADATA)) == []
+    with pytest.raises(ConfigurationError, match="have no key"):
+        annotate_key(data, METADATA)
+
+
+def test_a_value_that_may_be_several_messages_needs_a_name() -> None:
+    value = OffsetCommitValue(offset=42, commit_timestamp=1).encode(3)
+    stored_value = (3).to_bytes(2, "big") + value
+    with pytest.raises(ConfigurationError, match="no value of __consumer_offsets fits"):
+        annotate_value(stored_value + b"x", GROUPS)
+    with pytest.raises(ConfigurationError, match="'Nothing' is no message of __consumer_offsets"):
+        annotate_value(stored_value, GROUPS, message="Nothing")
+    assert (
+        annotate_value(stored_value, GROUPS).child("OffsetCommitValue").child("offset").value == 42
+    )
+    with pytest.raises(ConfigurationError, match="these fit the bytes: ConsumerGroupMetadata, "):
+        annotate_value(bytes(7), GROUPS)
+
+
+def test_other_topics_have_no_messages() -> None:
+    for read in (annotate_key, annotate_value):
+        with pytest.raises(ConfigurationError, match="'orders' is no internal topic of Kafka"):
+            read(b"\0\0", "orders")
