@@ -35,7 +35,7 @@ _ESCAPES: Final = {
     "e": 27,
     **{mark: ord(mark) for mark in "\\'\"?"},
 }
-#: What stands around literals: `bytearray(…)` and the like, and `;`.
+#: The text around a literal: `bytearray(…)` and the like, and `;`.
 _BEFORE_LITERAL: Final = re.compile(r"\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)\s*\(\s*)?")
 _AFTER_LITERAL: Final = re.compile(r"\s*\)?\s*;?\s*")
 _QUOTE: Final = re.compile(r"(?:[bB][rR]?)?(['\"])")
