@@ -95,7 +95,7 @@ def signed(data: bytes) -> list[int]:
     return [byte - 256 if byte > 127 else byte for byte in data]
 
 
-WRITERS = {
+WRITERS: dict[str, Callable[[bytes], str]] = {
     "plain": lambda data: data.hex(),
     "upper case": lambda data: data.hex().upper(),
     "spaces": lambda data: data.hex(" "),
@@ -114,7 +114,7 @@ WRITERS = {
 }
 
 #: Writers of text that has no hex, or that is refused if it may be hex, too.
-OTHER_WRITERS = {
+OTHER_WRITERS: dict[str, Callable[[bytes], str]] = {
     "Python's list": lambda data: str(list(data)),
     "Java's Arrays.toString": lambda data: str(signed(data)),
     "Go's %v": lambda data: str(list(data)).replace(",", ""),
@@ -155,6 +155,9 @@ def words(data: bytes) -> str:
     return "\n".join([*lines, f"{len(data):07x}"]) + "\n"
 
 
+#: Maps each byte to a letter that is a hex digit, so that the text of a dump may be bytes.
+LETTERS = bytes(b"abcdef0123456789"[number % 16] for number in range(256))
+
 SOME_DATA = st.binary(min_size=1, max_size=100) | st.sampled_from([DATA, bytes(100), b"||||" * 9])
 
 
@@ -179,10 +182,6 @@ def test_text_of_other_programs_comes_back_or_is_refused(form: str, data: bytes)
         assert read_bytes(text.encode()) == data
     except ConfigurationError:
         assert form in MAY_BE_REFUSED
-
-
-#: Maps each byte to a letter that is a hex digit, so that the text of a dump may be bytes.
-LETTERS = bytes(b"abcdef0123456789"[number % 16] for number in range(256))
 
 
 @given(SOME_DATA)
