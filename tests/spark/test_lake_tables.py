@@ -127,6 +127,16 @@ def test_merge_finds_duplicates_beyond_the_window(
     assert programs.run("lake_job", {**task, "merge": False})["counts"] == [1, 1, 0, 0, 1]
 
 
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_delta_has_an_active_session_in_each_thread(
+    lake: tuple[SparkPrograms, dict[str, Any]],
+) -> None:
+    """Without it, Delta cannot read the log of some killed commits."""
+    programs, output = lake
+    found = programs.run("session_of_a_table", {"path": output["path"]})
+    assert found == {"before": False, "version": 0, "after": True}
+
+
 @pytest.mark.parametrize("format_", TABLES)
 def test_killed_command_writes_each_event_once(
     spark_environment: None, embedded: str, tmp_path: Path, format_: str

@@ -112,9 +112,19 @@ class _DeltaTable:
         self._output = output
         self._path = OutputFiles(spark, output.path).root
         self._java = _java(spark)
+        self._activate_session()
         self._log = self._java.org.apache.spark.sql.delta.DeltaLog.forTable(
             spark._jsparkSession, self._path
         )
+
+    def _activate_session(self) -> None:
+        """Makes the session active in the thread of Java that this thread's calls use.
+
+        Each thread of Python has its own thread of Java, which has no active session at first.
+        Delta needs it to read some logs, such as those with an interrupted commit.
+        """
+        sessions = self._java.org.apache.spark.sql.classic.SparkSession
+        sessions.setActiveSession(self._spark._jsparkSession)
 
     def version(self) -> int | None:
         version = int(self._snapshot().version())
@@ -182,6 +192,7 @@ class _DeltaTable:
         return reader.load(self._path)
 
     def _snapshot(self) -> Any:
+        self._activate_session()
         nothing = self._java.scala.Option.empty
         return self._log.update(False, nothing(), nothing())
 
