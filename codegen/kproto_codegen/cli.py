@@ -27,6 +27,7 @@ from kproto.version import __version__
 from .emit.package import generate
 from .emit.rendering import check_installed
 from .errors import DefinitionError, MissingPackageError
+from .releases.folders import ORDER_FILE
 from .releases.importer import ImportedRelease, read_release_at, read_releases
 from .releases.release import Release, write_release
 from .union.changes import format_changes, release_changes
@@ -97,6 +98,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     generating.add_argument(
         "--schemas", type=Path, default=Path("schemas"), metavar="DIR", help="default: schemas"
+    )
+    generating.add_argument(
+        "--releases",
+        type=lambda text: tuple(text.split(",")),
+        default=(),
+        metavar="NAME,…",
+        help=f"the releases in DIR, the oldest first; default: those in DIR/{ORDER_FILE}, or in "
+        "the order of the numbers in their names",
     )
     generating.add_argument(
         "--package",
@@ -201,7 +210,7 @@ def _generate(options: argparse.Namespace) -> int:
     package: str = options.package
     out: Path = options.out or Path(*package.split("."))
     own = package == OWN_PACKAGE
-    union = load_union(options.schemas)
+    union = load_union(options.schemas, options.releases)
     report = generate(
         union.messages,
         package=package,

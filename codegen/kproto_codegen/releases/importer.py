@@ -26,7 +26,8 @@ from .error_enum import (
     error_codes_of_classes,
     error_codes_of_sources,
 )
-from .release import ERRORS_FILE, Release, load_error_codes, load_release, release_folders
+from .folders import release_folders
+from .release import ERRORS_FILE, Release, load_error_codes, load_release
 
 __all__ = ["Imported", "ImportedRelease", "read_release_at", "read_releases"]
 

@@ -24,6 +24,7 @@ from ..reading.json_text import JsonNode, read_json
 from ..reading.parser import Definition, read_definition, read_text
 from ..rules.cross_message_rules import check_messages
 from ..rules.table import checked_spec
+from .folders import release_folders
 
 __all__ = [
     "ERRORS_FILE",
@@ -32,8 +33,6 @@ __all__ = [
     "load_error_codes",
     "load_release",
     "load_releases",
-    "release_folders",
-    "release_order",
     "write_release",
 ]
 
@@ -115,17 +114,18 @@ def _named(file: Path, root: Path) -> str:
     return (PurePosixPath(root.resolve().name) / file.relative_to(root).as_posix()).as_posix()
 
 
-def load_releases(path: Path) -> list[Release]:
+def load_releases(path: Path, order: Sequence[str] = ()) -> list[Release]:
     """Returns the releases in a folder such as `schemas/`, oldest first.
 
-    A folder without release folders is itself read as a release. Raises DefinitionError as
-    `load_release` does; the error has the errors of all releases.
+    `order` is that of `release_folders`. A folder without release folders is itself read as a
+    release. Raises DefinitionError as `load_release` and `release_folders` do; the error has the
+    errors of all releases.
     """
     if not path.is_dir():
         raise DefinitionError("is no folder of releases", file=str(path))
     releases: list[Release] = []
     faults: list[DefinitionError] = []
-    for folder in release_folders(path) or [path]:
+    for folder in release_folders(path, order) or [path]:
         try:
             releases.append(load_release(folder, root=path))
         except DefinitionError as error:
@@ -133,24 +133,6 @@ def load_releases(path: Path) -> list[Release]:
     if faults:
         raise DefinitionError.of(faults)
     return releases
-
-
-def release_folders(path: Path) -> list[Path]:
-    """Returns the subfolders that are named like a release (`4.4.0`), oldest first."""
-    folders = (child for child in path.iterdir() if child.is_dir() and _is_release_folder(child))
-    return sorted(folders, key=release_order)
-
-
-def release_order(path: Path | str) -> tuple[tuple[int, int, str], ...]:
-    """Returns a sort key for releases: 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
-    name = path.name if isinstance(path, Path) else path
-    base, dash, rest = name.partition("-")
-    parts = [(1, int(part), "") for part in re.findall(r"\d+", base)]
-    return (*parts, (0, 0, rest) if dash else (1, -1, ""))
-
-
-def _is_release_folder(path: Path) -> bool:
-    return re.match(r"\d+\.\d+", path.name) is not None
 
 
 def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:

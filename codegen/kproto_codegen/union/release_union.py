@@ -99,12 +99,14 @@ class Union:
         raise KeyError(f"no release has {name} v{version} of type {kind}")
 
 
-def load_union(schemas: Path) -> Union:
+def load_union(schemas: Path, order: Sequence[str] = ()) -> Union:
     """Returns the union of the releases in a folder such as `schemas/`.
+
+    `order` has the names of the releases, the oldest first, if their names tell no order.
 
     Raises DefinitionError if a release is invalid, or if definitions cannot be merged.
     """
-    return unite(load_releases(schemas))
+    return unite(load_releases(schemas, order))
 
 
 def unite(releases: Sequence[Release]) -> Union:

@@ -13,12 +13,12 @@ from kproto_codegen.error_code import ErrorCode
 from kproto_codegen.errors import DefinitionError
 from kproto_codegen.origins import SourceFileNames
 from kproto_codegen.reading.parser import parse_definition
+from kproto_codegen.releases.folders import release_order
 from kproto_codegen.releases.release import (
     Release,
     format_facts,
     load_release,
     load_releases,
-    release_order,
     write_release,
 )
 
@@ -310,3 +310,72 @@ def test_only_facts_are_committed() -> None:
             todo = [child for child in todo if isinstance(child, dict | list)]
     assert "about" not in keys
     assert {"apiKey", "commonStructs", "zeroCopy", "retriable"} <= keys
+
+
+def releases_at(path: Path, *names: str) -> Path:
+    for name in names:
+        write_release(Release(name, (SAMPLE,)), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "sorted_names"),
+    [
+        (["v10", "v2", "v1"], ["v1", "v2", "v10"]),
+        (["rp-24.3", "rp-24.10", "rp-23.1"], ["rp-23.1", "rp-24.3", "rp-24.10"]),
+        (["2024_2", "2024_10"], ["2024_2", "2024_10"]),
+        (["main"], ["main"]),
+    ],
+)
+def test_any_folder_name_is_a_release(
+    tmp_path: Path, names: list[str], sorted_names: list[str]
+) -> None:
+    found = load_releases(releases_at(tmp_path, *names))
+    assert [release.name for release in found] == sorted_names
+
+
+def test_releases_without_modules_are_releases(tmp_path: Path) -> None:
+    for name in ("v1", "v2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Sample.json").write_text(FACTS)
+    assert [release.name for release in load_releases(tmp_path)] == ["v1", "v2"]
+
+
+def test_order_is_told_by_a_file_or_by_the_caller(tmp_path: Path) -> None:
+    releases_at(tmp_path, "ada", "bob", "v1")
+    with pytest.raises(DefinitionError, match=r"names tell no order: list them in .*releases\.txt"):
+        load_releases(tmp_path)
+    assert [each.name for each in load_releases(tmp_path, ["bob", "v1", "ada"])] == [
+        "bob",
+        "v1",
+        "ada",
+    ]
+    (tmp_path / "releases.txt").write_text("# oldest first\nv1\n\nada # the second\nbob\n")
+    assert [each.name for each in load_releases(tmp_path)] == ["v1", "ada", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "fault"),
+    [
+        ("v1\n", r"does not name v2, which has definitions"),
+        ("v1\nv2\nv3\n", r"names v3, which is no folder with definitions"),
+        ("v1\nv2\nv1\n", r"names v1 twice"),
+        ("# none\n", r"lists no release"),
+    ],
+)
+def test_a_wrong_order_is_an_error(tmp_path: Path, listed: str, fault: str) -> None:
+    releases_at(tmp_path, "v1", "v2")
+    (tmp_path / "releases.txt").write_text(listed)
+    with pytest.raises(DefinitionError, match=fault):
+        load_releases(tmp_path)
+
+
+def test_definitions_beside_releases_are_not_left_out(tmp_path: Path) -> None:
+    releases_at(tmp_path, "v1")
+    (tmp_path / "extra").mkdir()
+    (tmp_path / "extra" / "A.json").write_text(format_facts(spec(name="ARequest")))
+    with pytest.raises(DefinitionError, match="has the releases v1, and definitions in extra"):
+        load_releases(tmp_path)
+    (tmp_path / "extra" / "A.json").rename(tmp_path / "A.json")
+    with pytest.raises(DefinitionError, match=r"A\.json beside them"):
+        load_releases(tmp_path)
