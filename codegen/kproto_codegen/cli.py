@@ -109,10 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     generating.add_argument(
         "--package",
-        default=OWN_PACKAGE,
         type=_package_name,
         metavar="NAME",
-        help=f"default: {OWN_PACKAGE}",
+        help=f"the name by which Python imports the package; default, without --out: {OWN_PACKAGE}",
     )
     generating.add_argument(
         "--out", type=Path, metavar="DIR", help="default: the package's name as a path"
@@ -207,7 +206,14 @@ def _complain(errors: Sequence[DefinitionError]) -> None:
 
 def _generate(options: argparse.Namespace) -> int:
     check_installed()  # raises an error before the releases are read, which is slow
-    package: str = options.package
+    if options.out is not None and options.package is None:
+        print(
+            f"kproto-codegen: --out {options.out} needs --package NAME, the name by which Python "
+            "imports the package",
+            file=sys.stderr,
+        )
+        return 2
+    package: str = options.package or OWN_PACKAGE
     out: Path = options.out or Path(*package.split("."))
     own = package == OWN_PACKAGE
     union = load_union(options.schemas, options.releases)

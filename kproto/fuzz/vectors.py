@@ -90,7 +90,11 @@ def vector_lines(
     for name in sorted(known if names is None else names):
         if name not in known:
             raise ConfigurationError(f"{package.__name__} has no message {name!r}")
+        if names is not None and not known[name].valid_versions:
+            raise ConfigurationError(f"{name} of {package.__name__} has no valid version")
     for name in sorted(known if names is None else names, key=class_name):
+        if not known[name].valid_versions:  # such a message has no class
+            continue
         cls = message_class(package.__name__, name)
         for version in cls.VALID_VERSIONS:
             releases = introduced_by(cls, version) if package is messages else {}

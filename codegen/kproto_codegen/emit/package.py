@@ -78,6 +78,9 @@ def generate(
         if relative and message.name in DATA_PATH:
             compiled[out / FOLDER / path.name] = compiled_source(message, made_from)
     files[out / "__init__.py"] = _package_source(usable, package, origins.folders)
+    typed = out / "py.typed"  # type checkers read the annotations of the package (PEP 561)
+    if not relative and not typed.exists():
+        files[typed] = ""
     lines = [definition_line(message) for message in sorted(messages, key=lambda m: m.name)]
     files[definitions] = "".join(f"{line}\n" for line in lines)
     if error_table is not None:

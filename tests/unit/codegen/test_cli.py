@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from kproto_codegen.cli import main
 from kproto_codegen.emit import rendering
-from kproto_codegen.releases.release import load_release
+from kproto_codegen.releases.release import Release, load_release, write_release
 
 from kproto import __version__
 
 from .packages import write_definitions
 from .releases.test_importer import SAMPLE, clients_jar, metadata_jar
+from .releases.test_release import FACTS
+from .releases.test_release import SAMPLE as SAMPLE_SPEC
 from .samples import ROOT, data, field, message, write_jar
 
 Captured = pytest.CaptureFixture[str]
@@ -108,6 +110,41 @@ def test_generate_tells_a_faulty_definition(tmp_path: Path, capsys: Captured) ->
     assert main(arguments) == 1
     assert "Bad.json:1: a message has no 'name'" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_generate_needs_the_name_of_the_package_in_another_folder(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "Sample.json").write_text(FACTS)
+    out = tmp_path / "package"
+    assert main(["generate", "--schemas", str(tmp_path / "own"), "--out", str(out)]) == 2
+    assert f"--out {out} needs --package NAME" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own"]
+
+
+def test_a_package_has_py_typed(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "Sample.json").write_text(FACTS)
+    out = tmp_path / "package"
+    arguments = ["generate", "--schemas", str(tmp_path / "own"), "--package", "own"]
+    assert main([*arguments, "--out", str(out)]) == 0
+    assert (out / "py.typed").read_text() == ""
+    (out / "py.typed").write_text("partial\n")  # the user's choice stays
+    assert main([*arguments, "--out", str(out)]) == 0
+    assert (out / "py.typed").read_text() == "partial\n"
+
+
+def test_releases_are_given_in_order(tmp_path: Path, capsys: Captured) -> None:
+    for name in ("ada", "bob"):
+        write_release(Release(name, (SAMPLE_SPEC,)), tmp_path / "own")
+    arguments = ["generate", "--schemas", str(tmp_path / "own"), "--package", "own"]
+    arguments += ["--out", str(tmp_path / "package")]
+    assert main(arguments) == 1
+    assert "whose names tell no order" in capsys.readouterr().err
+    assert main([*arguments, "--releases", "bob,ada"]) == 0
+    text = (tmp_path / "package" / "sample_request.py").read_text()
+    assert text.index("own/ada/") < text.index("own/bob/")  # the newest is first
 
 
 @pytest.mark.parametrize("command", [[], ["import"], ["generate"], ["check"]])

@@ -16,7 +16,7 @@ from kproto.messages import ApiVersionsRequest
 from kproto.schema.naming import class_name
 from kproto.schema.release_table import release_number
 from tests.support.environment import ROOT
-from tests.unit.fuzz.own_package import make_package
+from tests.unit.fuzz.own_package import DEFINITIONS, make_package
 
 GOLDEN = ROOT / "tests" / "vectors"
 Captured = pytest.CaptureFixture[str]
@@ -118,3 +118,19 @@ def test_a_closed_pipe_ends_it_quietly() -> None:
     )
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
+
+
+def test_a_message_without_valid_versions_has_no_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    retired = {"type": "data", "name": "Retired", "validVersions": "none", "fields": []}
+    monkeypatch.setitem(DEFINITIONS, "Retired", retired)
+    make_package(tmp_path, "with_retired")
+    capsys.readouterr()
+    assert main(["vectors", "--package", "with_retired"]) == 0
+    found = {json.loads(line)["message"] for line in capsys.readouterr().out.splitlines()}
+    assert found == {"Greeting", "ShoutRequest"}
+    assert main(["vectors", "--package", "with_retired", "--messages", "Retired"]) != 0
+    assert "no valid version" in capsys.readouterr().err
