@@ -79,7 +79,7 @@ def generate(
             compiled[out / FOLDER / path.name] = compiled_source(message, made_from)
     files[out / "__init__.py"] = _package_source(usable, package, origins.folders)
     typed = out / "py.typed"  # type checkers read the annotations of the package (PEP 561)
-    if not relative and not typed.exists():
+    if not relative and not (typed.exists() and typed.stat().st_size):
         files[typed] = ""
     lines = [definition_line(message) for message in sorted(messages, key=lambda m: m.name)]
     files[definitions] = "".join(f"{line}\n" for line in lines)

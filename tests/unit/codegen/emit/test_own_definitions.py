@@ -123,7 +123,7 @@ def test_modules_without_a_definition_are_removed(hello: Path, capsys: Captured)
     before = (hello / "greet_request.py").stat().st_mtime_ns
     capsys.readouterr()
     assert main(shlex.split(COMMAND)[1:]) == 0
-    assert capsys.readouterr().out == "hello: 2 files written, 2 unchanged, 1 removed\n"
+    assert capsys.readouterr().out == "hello: 2 files written, 3 unchanged, 1 removed\n"
     assert {path.name for path in hello.iterdir() if path.is_file()} == {
         "__init__.py",
         "definitions.jsonl",
