@@ -131,6 +131,7 @@ def test_modules_without_a_definition_are_removed(hello: Path, capsys: Captured)
         "greet_response.py",
         "notes.py",
         "picture.py",
+        "py.typed",
     }
     assert (hello / "greet_request.py").stat().st_mtime_ns == before
 
