@@ -177,7 +177,7 @@ def _import(options: argparse.Namespace) -> int:
         print("nothing was written; --keep-going writes the readable definitions", file=sys.stderr)
         return 1
     for entry in imported.releases:
-        changed = write_release(entry.release, options.out)
+        changed = write_release(entry.release, options.out, keeps_about=entry.keeps_about)
         folder = options.out / entry.release.name
         print(f"{folder}: {'written' if changed else 'is up to date'}")
     return 1 if failed else 0

@@ -30,12 +30,15 @@ class Glossary:
     structs: Mapping[str, str]
 
     def field(self, message: str, struct: str, field: str) -> str | None:
-        """Returns the sentence for a field; None if the glossary lacks the field name.
+        """Returns the sentence for a field; None if the glossary lacks the field or the message.
 
-        `struct` is the name of the struct that has the field, or the name of the message for its
-        own fields. An override for the struct takes precedence over an override for the message. If
-        there is no override, returns the sentence in `fields`.
+        The sentences are about Kafka's messages alone: a field of the same name in another message
+        may have another meaning. `struct` is the name of the struct that has the field, or the name
+        of the message for its own fields. An override for the struct takes precedence over an
+        override for the message. If there is no override, returns the sentence in `fields`.
         """
+        if message not in self.messages:
+            return None
         for scope in (f"{message}.{struct}", message):
             text = self.overrides.get(scope, {}).get(field)
             if text is not None:
@@ -48,6 +51,8 @@ class Glossary:
 
     def struct(self, message: str, struct: str) -> str | None:
         """Returns the sentence for a struct of a message; None if the glossary lacks it."""
+        if message not in self.messages:
+            return None
         return self.structs.get(f"{message}.{struct}") or self.structs.get(struct)
 
 

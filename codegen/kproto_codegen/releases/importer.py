@@ -57,6 +57,8 @@ class ImportedRelease:
     release: Release
     errors: list[DefinitionError] = field(default_factory=list)
     notes: list[DefinitionError] = field(default_factory=list)
+    #: True if all sources are folders of definitions, whose `about` sentences are the user's own.
+    keeps_about: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class _Source:
     release: str
     definitions: list[_SourceFile]
     error_codes: Callable[[], list[ErrorCode]] | None = None
+    is_folder: bool = False
 
 
 @dataclass(slots=True)
@@ -149,7 +152,9 @@ def read_release_at(path: Path) -> Release:
 
 
 def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
-    imported = ImportedRelease(Release(name, ()))
+    imported = ImportedRelease(
+        Release(name, ()), keeps_about=all(source.is_folder for source in sources)
+    )
     definitions: list[Definition] = []
     codes: list[ErrorCode] = []
     for source in sources:
@@ -311,7 +316,7 @@ def _open_definitions(path: Path, release: str | None) -> _Source:
         for file in sorted(path.rglob("*.json"))
         if file.name != ERRORS_FILE
     ]
-    source = _Source(_safe_release(release, path), definitions)
+    source = _Source(_safe_release(release, path), definitions, is_folder=True)
     if (path / ERRORS_FILE).is_file():
         source.error_codes = lambda: list(load_error_codes(path / ERRORS_FILE))
     return source

@@ -183,15 +183,20 @@ def _error_code(node: JsonNode, path: Path) -> ErrorCode:
     )
 
 
-def write_release(release: Release, out: Path) -> bool:
+def write_release(release: Release, out: Path, *, keeps_about: bool = False) -> bool:
     """Writes the files of `release` to `out/<release>`; returns False if they were up to date.
+
+    Leaves out the `about` sentences of the fields, unless `keeps_about` is True.
 
     The files are `<module>/<Name>.json` for each message, and errors.json. A module of `release`
     replaces the existing folder of the module. Keeps existing modules that `release` lacks, and
     keeps errors.json if `release` has no error codes. The new folder is written under a temporary
     name, so that a failed write does not change the existing folder.
     """
-    files = {f"{m.module}/{m.name}.json": format_facts(m) for m in release.messages}
+    files = {
+        f"{m.module}/{m.name}.json": format_facts(m, keeps_about=keeps_about)
+        for m in release.messages
+    }
     if release.error_codes:
         files[ERRORS_FILE] = _format_lines([code.to_json() for code in release.error_codes])
     target = out / release.name
@@ -249,12 +254,15 @@ def _swap(staging: Path, target: Path) -> None:
     shutil.rmtree(replaced)
 
 
-def format_facts(message: MessageSpec) -> str:
+def format_facts(message: MessageSpec, *, keeps_about: bool = False) -> str:
     """Returns the JSON of a message, with a line for each key and each field.
 
-    Leaves out `about` sentences, and the module, which is the name of the folder.
+    Leaves out the module, which is the name of the folder, and `about` sentences, unless
+    `keeps_about` is True.
     """
-    facts = _without_about(message.with_module("").to_json())
+    facts = message.with_module("").to_json()
+    if not keeps_about:
+        facts = _without_about(facts)
     lines = []
     for key, value in facts.items():
         nested = key in {"fields", "commonStructs"}

@@ -239,3 +239,30 @@ def test_the_command_runs_as_a_module(tmp_path: Path) -> None:
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert "Kafka 9.1.0: 1 definitions" in run.stdout
+
+
+def test_import_keeps_the_sentences_of_a_folder_of_definitions(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """Those of Kafka's jars are left out, because they are Kafka's text."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "Sample.json").write_text(SAMPLE)
+    out = tmp_path / "schemas"
+    arguments = ["import", "--release", "v1", "--out", str(out), str(tmp_path / "own")]
+    assert main(arguments) == 0
+    assert '"about": "What it is."' in (out / "v1" / "own" / "SampleRequest.json").read_text()
+    assert main(["import", "--out", str(out), str(clients_jar(tmp_path))]) == 0
+    assert "about" not in (out / "9.1.0" / "clients" / "SampleRequest.json").read_text()
+
+
+def test_kafkas_glossary_is_for_kafkas_messages_alone(tmp_path: Path) -> None:
+    own = message(field("Owner"), field("Port", "int32"), field("ErrorCode", "int16"))
+    schemas = write_definitions(tmp_path / "own", [own | {"name": "ShopRequest"}])
+    out = tmp_path / "shop"
+    arguments = ["generate", "--schemas", str(schemas), "--package", "shop", "--out", str(out)]
+    assert main(arguments) == 0
+    text = (out / "shop_request.py").read_text()
+    assert [line.strip() for line in text.splitlines() if line.strip() in ("owner:", "port:")] == [
+        "owner:",
+        "port:",
+    ]

@@ -203,7 +203,7 @@ class TestLookup:
             "FirstRequest.Topic": {"Name": "in its topics"},
             "SecondRequest.SecondRequest": {"Name": "at its top"},
         },
-        messages={"FirstRequest": "the first"},
+        messages={"FirstRequest": "the first", "SecondRequest": "the second"},
         structs={"Topic": "any topic", "FirstRequest.Topic": "its topic"},
     )
 
@@ -217,6 +217,7 @@ class TestLookup:
             ("SecondRequest", "SecondRequest", "Name", "at its top"),
             ("SecondRequest", "Topic", "Name", "general"),
             ("SecondRequest", "Topic", "Offset", None),
+            ("ShopRequest", "ShopRequest", "Name", None),  # it is not Kafka's
         ],
     )
     def test_the_narrowest_entry_is_returned(
@@ -232,6 +233,7 @@ class TestLookup:
         assert self.GLOSSARY.struct("FirstRequest", "Topic") == "its topic"
         assert self.GLOSSARY.struct("SecondRequest", "Topic") == "any topic"
         assert self.GLOSSARY.struct("FirstRequest", "Partition") is None
+        assert self.GLOSSARY.struct("ShopRequest", "Topic") is None
 
     def test_loading_twice_reads_once(self) -> None:
         assert load_glossary() is load_glossary()
