@@ -226,6 +226,7 @@ def test_nothing_is_written_outside_of_the_folder(odd: ModuleType) -> None:
         "definitions.jsonl",
         "odd_request.py",
         "odd_response.py",
+        "py.typed",
         "tagged.py",
     }
     assert {path.name for path in folder.parent.iterdir()} == {folder.name}
