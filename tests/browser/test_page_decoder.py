@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -18,6 +19,7 @@ from kproto.messages.base import Message
 from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kproto.protocol.headers import encode_request_header, encode_response_header
 from kproto.records import NewRecord, encode_batch, encode_message_set, read_batches
+from tests.support.environment import ROOT
 from tests.support.selection import rest_slow
 from tests.unit.messages.test_broken_bytes import mutations
 
@@ -272,3 +274,21 @@ def test_wrong_size_is_reported_and_the_request_is_read(opened: Open, size: int)
         "RequestHeader",
         "ApiVersionsRequest",
     ]
+
+
+READ_TEXT = """
+return arguments[0].map(([text, form]) => {
+  try {
+    return kproto.bytes(text, form);
+  } catch (error) {
+    return null;
+  }
+});
+"""
+
+
+def test_pasted_text_is_read_as_in_python(opened: Open) -> None:
+    cases = json.loads((ROOT / "tests" / "vectors" / "pasted_text.json").read_text())
+    given = [(case["text"], case["form"]) for case in cases]
+    read = opened().execute_script(READ_TEXT, given)
+    assert read == [case["hex"] for case in cases]
