@@ -157,7 +157,7 @@ function bytesOfPairs(digits) {
   return Uint8Array.from(digits.match(/../g) || [], (pair) => parseInt(pair, 16));
 }
 
-const OFFSET_LINE = /^[ \t]*((?:0x)?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?![0-9a-fA-F]))/m;
+const OFFSET_LINE = /^[ \t]*((?:0x)?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?=\s|$))/m;
 
 /** Reads pairs of hex digits, or groups of pairs, with separators. */
 function hexIn(text, isNamed = false) {

@@ -66,7 +66,7 @@ _HEX_TOKEN: Final = re.compile(r"(?:0[xX]|\\x)?(?P<digits>[0-9a-fA-F]+)")
 _PAIRS: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 #: A line that may begin with an offset: a colon follows, or a group of one byte.
 _OFFSET_LINE: Final = re.compile(
-    r"^[ \t]*(?P<offset>(?:0x)?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?![0-9a-fA-F]))",
+    r"^[ \t]*(?P<offset>(?:0x)?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?=\s|\Z))",
     re.MULTILINE,
 )
 _HEX_SEPARATOR: Final = re.compile(r"[\s:,;_\-]*")
