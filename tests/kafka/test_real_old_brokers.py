@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from kproto_cloudevents import (
@@ -28,10 +28,11 @@ from kproto.wire.errors import (
     KprotoError,
     UnsupportedVersionError,
 )
-from tests.support.availability import not_available
-from tests.support.brokers import CANNOT_START
-from tools.kafka import OLD_VERSIONS, KafkaNode
-from tools.kafka.old_releases import answers_api_versions, has_headers, has_topic_requests
+from tests.support.old_brokers import FIRST_KEY, broker_version_of, new_topic, old_broker
+from tools.kafka import KafkaNode
+from tools.kafka.old_releases import has_headers, has_topic_requests
+
+__all__ = ["old_broker"]
 
 pytestmark = pytest.mark.exhaustive
 
@@ -40,21 +41,8 @@ WITHOUT_GROUPS = ("0.8.2.2",)
 EVENT = CloudEvent(id="1", source="/shop", type="order.placed", n=5, data={"total": 12})
 
 
-@pytest.fixture(scope="module", params=OLD_VERSIONS)
-def old_broker(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
-    """Yields a broker of each old release in turn."""
-    try:
-        node = KafkaNode(request.param)
-        node.start()
-    except CANNOT_START as error:
-        not_available(f"Kafka {request.param}", error)
-    yield node
-    node.close()
-
-
 def client_of(node: KafkaNode, bootstrap: str | None = None) -> kproto.Client:
-    release = None if answers_api_versions(node.version) else node.version
-    return kproto.Client(bootstrap or node.bootstrap, broker_version=release)
+    return kproto.Client(bootstrap or node.bootstrap, broker_version=broker_version_of(node))
 
 
 @pytest.fixture
@@ -68,20 +56,9 @@ async def topic(old_broker: KafkaNode, client: kproto.Client) -> str:
     return await new_topic(old_broker, client)
 
 
-async def new_topic(node: KafkaNode, client: kproto.Client) -> str:
-    """Creates a topic, by CreateTopics or by a request for its metadata; returns its name."""
-    name = f"old-{uuid.uuid4().hex}"
-    if has_topic_requests(node.version):
-        await client.create_topics(kproto.NewTopic(name, partitions=2, replication_factor=1))
-    else:
-        async with client.producer(allow_auto_create_topics=True) as producer:
-            await producer.send(name, None, key=b"the topic exists now")
-    return name
-
-
 async def read(client: kproto.Client, topic: str) -> list[kproto.Record]:
     consumer = client.consumer(topic, start="earliest", stop_at_end=True)
-    return [record async for record in consumer if record.key != b"the topic exists now"]
+    return [record async for record in consumer if record.key != FIRST_KEY]
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -537,7 +537,7 @@ class RecordAppender:
 
 
 def _check_without_headers(topic: str, content: GrowingBatch) -> None:
-    """Raises EncodeError if a record has headers, and CodecError for bytes that are no records."""
+    """Raises EncodeError if a record has headers, and CorruptBatchError for invalid bytes."""
     for record in content.records():
         if record.headers:
             raise unsupported_headers_error(topic, record.headers)
