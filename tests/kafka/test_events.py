@@ -106,7 +106,7 @@ async def test_without_headers_only_structured_json_is_written(
     """Topics with message format 0 or 1 have no headers, so binary mode raises an error."""
     async with client.producer() as producer:
         with pytest.raises(CloudEventError, match="message format 1 has no headers"):
-            await producer.send_event(topic, EVENT, message_format=1)
+            await producer.send_event(topic, EVENT, mode="binary", message_format=1)
         await producer.send_event(topic, EVENT, mode="structured", message_format=1)
     (unseen,) = await read(client, topic)
     assert isinstance(unseen.outcome, NotAnEvent)

@@ -21,8 +21,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 (READ,) = blocks(page_text("docs/how-to/spark-read.md"), "python")
 (SQL,) = blocks(page_text("docs/how-to/spark-read.md"), "sql")
 STREAM, LAG = blocks(page_text("docs/how-to/spark-streams.md"), "python")
-SINK, ONCE = blocks(page_text("docs/how-to/spark-sink.md"), "python")
+SINK, SETTING, ONCE = blocks(page_text("docs/how-to/spark-sink.md"), "python")
 (JOB,) = blocks(page_text("docs/how-to/spark-job.md"), "python")
+
+
+def test_setting_of_the_sink_page_can_be_changed_at_run_time(spark: Any) -> None:
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    before = spark.conf.get(name, None)
+    try:
+        exec(SETTING, {"spark": spark})
+        assert spark.conf.get(name) == "2147483647"
+    finally:
+        spark.conf.unset(name)
+    assert spark.conf.get(name, None) == before
 
 
 def record(number: int) -> ProducerRecord:

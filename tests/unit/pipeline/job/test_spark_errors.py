@@ -9,6 +9,7 @@ from kproto_pipeline.job.errors import OutputBusyError, SparkError
 from kproto_pipeline.job.java_output import startup_failure
 from kproto_pipeline.job.spark_errors import describe_error, one_line, spark_errors
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.errors.exceptions.captured import AnalysisException
 
@@ -153,6 +154,8 @@ def test_other_errors_are_unchanged(error: type[BaseException] | BaseException) 
     assert raised.value is error or raised.type is error
 
 
-def test_failed_assertion_of_pyspark_is_a_spark_error() -> None:
+def test_failed_assertion_of_pyspark_is_a_spark_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark asserts that it has a gateway to Java; another test may have left one."""
+    monkeypatch.setattr(SparkContext, "_gateway", None)
     with pytest.raises(SparkError, match="Java process was lost"), spark_errors():
         captured(Ended()).getCondition()
