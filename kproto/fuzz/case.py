@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -93,6 +94,13 @@ def all_message_versions(package: ModuleType = messages) -> tuple[MessageVersion
     )
 
 
+@cache
+def _kind_of(message_version: MessageVersion) -> dict[str, Any]:
+    """Returns the type of the message and its API key, which codecs need that have no names."""
+    spec = message_version.cls._definition()
+    return {"type": spec.type, "apiKey": spec.api_key}
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A message version with content to decode, encode or rewrite.
@@ -107,7 +115,8 @@ class Case:
 
     def question(self, number: int) -> str:
         """Returns the line of JSON for an implementation, with `number` as id, without line end."""
-        return json.dumps({"id": number, **self._body()}, ensure_ascii=True, separators=(",", ":"))
+        asked = {"id": number, **self._body(), **_kind_of(self.message_version)}
+        return json.dumps(asked, ensure_ascii=True, separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the case as JSON data, which reports contain and `from_json` reads."""

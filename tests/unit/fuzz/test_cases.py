@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import islice
 
@@ -49,6 +50,26 @@ def test_every_form_has_cases() -> None:
 def test_a_case_comes_back_from_its_json() -> None:
     for case in islice(generate_cases(FORM, 3), 60):
         assert Case.from_json(case.to_json()).content == case.content
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "api_key"),
+    [
+        ("FetchRequest", "request", 1),
+        ("FetchResponse", "response", 1),
+        ("RequestHeader", "header", None),
+        ("OffsetCommitKey", "coordinator-key", 1),
+        ("TopicRecord", "metadata", 2),
+    ],
+)
+def test_a_question_has_the_type_and_the_key_of_the_message(
+    name: str, kind: str, api_key: int | None
+) -> None:
+    version = MessageVersion(name, 0).cls.VALID_VERSIONS[-1]
+    case = next(iter(generate_cases(MessageVersion(name, version), 0)))
+    asked = json.loads(case.question(7))
+    assert (asked["id"], asked["message"]) == (7, name)
+    assert (asked["type"], asked["apiKey"]) == (kind, api_key)
 
 
 @pytest.mark.parametrize(
