@@ -29,7 +29,7 @@ __all__ = ["Implementation", "ImplementationError", "TooManyRestartsError"]
 
 
 class ImplementationError(KprotoError):
-    """The command cannot be started, or never answers."""
+    """The command cannot be started, never answers, or answers with ids of a wrong type."""
 
 
 class TooManyRestartsError(ImplementationError):
@@ -334,6 +334,14 @@ class Implementation:
         return self.restarts + 1 == self._silent_starts
 
 
+def _as_id(number: str | float) -> int:
+    """Returns the id that an adapter may have meant by text or by a float; -1 if there is none."""
+    try:
+        return int(number)
+    except (ValueError, OverflowError):
+        return -1
+
+
 class _InFlightCases:
     """Tracks cases that are sent before any of their answers is read.
 
@@ -388,6 +396,11 @@ class _InFlightCases:
         if not isinstance(node, dict):
             raise InvalidAnswerError(f"a line that is no JSON object: {shown}")
         number = node.get("id")
+        if isinstance(number, str | float) and _as_id(number) in self.open:
+            raise ImplementationError(
+                f"an answer has the id {json.dumps(number)}: it must be the number of the "
+                f"question, {_as_id(number)}, as a whole number of JSON"
+            )
         if type(number) is not int or number not in self.open:
             known = type(number) is int and 0 <= number <= max(self.numbers)
             what = "a second answer to one question" if known else "an id that was not asked"

@@ -282,3 +282,9 @@ def test_the_page_escapes_what_came_from_outside() -> None:
     assert "<script>" not in text
     assert "light-dark" in text
     assert "http" not in text
+
+
+@pytest.mark.parametrize(("fault", "shown"), [("id as text", '"0"'), ("id as float", r"0\.0")])
+def test_an_id_of_another_type_is_told_at_once(fault: str, shown: str) -> None:
+    with pytest.raises(ImplementationError, match=rf"has the id {shown}: it must be the number"):
+        fuzzed(fault, shrink=False, settings=replace(QUICK, answer_timeout_s=60))

@@ -58,6 +58,10 @@ for line in sys.stdin:
         case "other id" if hits:
             say(json.dumps(answer | {"id": 12345678}))
             say(said)
+        case "id as text":
+            say(json.dumps(answer | {"id": str(asked["id"])}))
+        case "id as float":
+            say(json.dumps(answer | {"id": float(asked["id"])}))
         case "twice" if hits:
             say(said)
             say(said)
