@@ -15,9 +15,26 @@ __all__ = ["run"]
 #: Maximum number of messages that the error lists if a name matches several messages.
 _MAX_NAMED = 4
 
-#: The text to print after the size of a message: a request or response begins after its header. The
-#: prefix of a stored record depends on its type and is not mentioned.
-_PREFIXES = {"request": ", after the header", "response": ", after the header"}
+#: API keys with an exception from the rule for header versions.
+_CONTROLLED_SHUTDOWN = 7
+_API_VERSIONS = 18
+
+
+def _header(message: MessageSpec, version: int) -> str:
+    """Returns the text after the size of a message: the header that precedes it.
+
+    The prefix of a stored record depends on its type and is not mentioned.
+    """
+    flexible = message.flexible_versions is not None and version in message.flexible_versions
+    if message.type == "request":
+        if message.api_key == _CONTROLLED_SHUTDOWN and version == 0:
+            return ", after request header v0, which has no client id"
+        return f", after request header v{2 if flexible else 1}"
+    if message.type == "response":
+        if message.api_key == _API_VERSIONS:
+            return ", after response header v0 in every version (KIP-511)"
+        return f", after response header v{1 if flexible else 0}"
+    return ""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,9 +132,7 @@ def _layout(message: MessageSpec, version: int, *, as_json: bool) -> None:
         print(line + ("" if dropped is None else f", dropped in {dropped}"))
     if note is not None:
         print(f"v{version}: {_note_words(note)}")
-    print(
-        f"{'' if size is not None else 'at least '}{least} bytes{_PREFIXES.get(message.type, '')}"
-    )
+    print(f"{'' if size is not None else 'at least '}{least} bytes{_header(message, version)}")
     if not rows:
         print("no fields")
         return

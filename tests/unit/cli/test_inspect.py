@@ -29,7 +29,7 @@ def test_a_layout(capsys: pytest.CaptureFixture[str]) -> None:
         "Reads record batches from partitions, for a consumer or a follower.",
         "added in Kafka 3.1.0",
         "v13: Topic ids replace topic names. (KIP-516 Topic Identifiers)",
-        "at least 29 bytes, after the header",
+        "at least 29 bytes, after request header v2",
     ]
     header, *rows = lines[6:]
     assert header.split()[:4] == ["OFFSET", "SIZE", "FIELD", "TYPE"]
@@ -113,7 +113,19 @@ def test_layout_names_the_releases_that_added_and_removed_a_version(
 def test_header_is_mentioned_for_requests_and_responses_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert "8 bytes, after the header\n" in printed(capsys, "inspect", "HeartbeatRequest")
+    for arguments, header in (
+        (["HeartbeatRequest"], "request header v2"),
+        (["HeartbeatRequest", "--version", "3"], "request header v1"),
+        (["HeartbeatResponse", "--version", "3"], "response header v0"),
+        (["HeartbeatResponse"], "response header v1"),
+        (["ApiVersionsResponse"], "response header v0 in every version (KIP-511)"),
+        (
+            ["ControlledShutdownRequest", "--version", "0"],
+            "request header v0, which has no client id",
+        ),
+        (["ControlledShutdownRequest", "--version", "1"], "request header v1"),
+    ):
+        assert f"bytes, after {header}\n" in printed(capsys, "inspect", *arguments)
     assert "at least 11 bytes\n" in printed(capsys, "inspect", "RequestHeader")
     assert "\n32 bytes\n" in printed(capsys, "inspect", "AbortedTxn")
 
