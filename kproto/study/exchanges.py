@@ -193,9 +193,13 @@ def exchange_with_messages(exchange: Exchange, *, show_secrets: bool = False) ->
 
 @dataclass(slots=True)
 class ApiStats:
-    """The sums of an API's exchanges; latencies in microseconds, sizes in bytes."""
+    """The sums of an API's exchanges; latencies in microseconds, sizes in bytes.
+
+    `versions` counts the exchanges by version of the request.
+    """
 
     count: int = 0
+    versions: Counter[int] = field(default_factory=Counter)
     request_bytes: int = 0
     response_bytes: int = 0
     unanswered: int = 0
@@ -215,6 +219,8 @@ def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
             continue
         api_stats = stats.setdefault(event.api, ApiStats())
         api_stats.count += 1
+        if exchange.version is not None:
+            api_stats.versions[exchange.version] += 1
         api_stats.request_bytes += 0 if request is None else request.size
         api_stats.errors.update(dict(event.errors))
         if event.kind is EventKind.UNANSWERED:
@@ -238,6 +244,9 @@ def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
     return {
         name: {
             "count": api_stats.count,
+            "versions": {
+                str(version): count for version, count in sorted(api_stats.versions.items())
+            },
             "request_bytes": api_stats.request_bytes,
             "response_bytes": api_stats.response_bytes,
             "unanswered": api_stats.unanswered,
@@ -249,11 +258,20 @@ def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
     }
 
 
+def _versions(api_stats: ApiStats) -> str:
+    """Returns the versions in ascending order, with their counts if there are several."""
+    versions = sorted(api_stats.versions.items())
+    if len(versions) == 1:
+        return str(versions[0][0])
+    return ", ".join(f"{version}×{count}" for version, count in versions)
+
+
 def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
     """Returns the sums by API as the lines of a table, the most frequent API first."""
     rows = [
         [
             "API",
+            "versions",
             "count",
             "request bytes",
             "response bytes",
@@ -269,6 +287,7 @@ def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
         rows.append(
             [
                 name,
+                _versions(api_stats),
                 str(api_stats.count),
                 str(api_stats.request_bytes),
                 str(api_stats.response_bytes),
@@ -281,7 +300,7 @@ def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
-            cell.ljust(width) if column in (0, 7) else cell.rjust(width)
+            cell.ljust(width) if column in (0, 1, 8) else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

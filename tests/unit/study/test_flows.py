@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from itertools import groupby
 
 import pytest
@@ -15,6 +16,7 @@ from kproto.protocol.connection import ClientConnection
 from kproto.protocol.framing import frame
 from kproto.study.conversations import EventKind, Side
 from kproto.study.exchanges import (
+    ApiStats,
     exchange_as_json,
     exchange_as_text,
     exchange_with_messages,
@@ -209,3 +211,8 @@ def test_a_recording_without_its_end() -> None:
 def test_stats_of_percentiles(count: int) -> None:
     stats = stats_by_api(pair_exchanges(events_of_segments(connection(frames(times=count)))))
     assert all(len(each.latencies_us) == count for each in stats.values())
+
+
+def test_stats_count_the_versions() -> None:
+    stats = {"Fetch": ApiStats(count=3, versions=Counter({12: 2, 4: 1}))}
+    assert stats_as_table(stats)[1].split()[:4] == ["Fetch", "4×1,", "12×2", "3"]
