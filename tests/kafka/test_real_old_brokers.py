@@ -216,6 +216,7 @@ async def test_clients_stay_behind_the_proxy(old_broker: KafkaNode) -> None:
         assert int(old_broker.bootstrap.rpartition(":")[2]) not in ports
 
 
+@pytest.mark.thorough
 async def test_broker_that_was_killed_continues_with_its_records(
     old_broker: KafkaNode, client: kproto.Client, topic: str
 ) -> None:

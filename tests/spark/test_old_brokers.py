@@ -51,7 +51,7 @@ def write(rows: DataFrame, node: KafkaNode, topic: str, **more: str) -> None:
     writer.option("topic", topic).options(**more).save()
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize("codec", ["none", pytest.param("gzip", marks=pytest.mark.thorough)])
 def test_rows_come_back(spark: Any, old_broker: KafkaNode, topic: str, codec: str) -> None:
     rows = spark.range(ROWS).selectExpr(
         "cast(cast(id as string) as binary) key",
