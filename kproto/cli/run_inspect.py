@@ -1,13 +1,15 @@
-"""Prints the output of `kproto inspect`: a layout, a comparison of versions, or a list."""
+"""Prints the output of `kproto inspect`: a layout, a comparison of versions, a list or an error."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from ..protocol.error_meanings import error_meaning, find_error
 from ..schema import study
 from ..schema.message_lookup import find_messages
 from ..schema.specs import MessageSpec
+from .inspect_errors import print_error, print_errors, print_hint
 from .tables import print_json, print_table
 
 __all__ = ["run"]
@@ -38,13 +40,21 @@ def _header(message: MessageSpec, version: int) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a layout, a comparison or a list; returns 0.
+    """Prints a layout, a comparison, a list or an error code; returns 0.
 
-    Raises UnknownNameError for an unknown message or version.
+    Raises UnknownNameError for an unknown message, version or error code.
     """
+    if options.name == "error" or options.code is not None:
+        _error(options)
+        return 0
+    if _is_error(options):
+        print_error(error_meaning(options.name), as_json=options.json)
+        return 0
     message = _message(options.name, one=options.version is not None or options.diff is not None)
     if message is None:
         _list(options.name, as_json=options.json)
+        if not options.json:
+            print_hint(options.name)
     elif options.diff is not None:
         _diff(message, *options.diff, as_json=options.json)
     else:
@@ -53,6 +63,29 @@ def run(options: argparse.Namespace) -> int:
             version = message.valid_versions.highest
         _layout(message, version, as_json=options.json)
     return 0
+
+
+def _error(options: argparse.Namespace) -> None:
+    """Prints the error code that the argument CODE names, or all error codes."""
+    if options.name != "error":
+        options.refuse(f"unrecognized arguments: {options.code}")
+    if options.version is not None or options.diff is not None:
+        options.refuse("--version and --diff are for messages, not for error codes")
+    if options.code is None:
+        print_errors(as_json=options.json)
+    else:
+        print_error(error_meaning(options.code), as_json=options.json)
+
+
+def _is_error(options: argparse.Namespace) -> bool:
+    """Returns True if NAME is the name of an error code, or a code that is no api key."""
+    if options.version is not None or options.diff is not None or find_error(options.name) is None:
+        return False
+    try:
+        study.messages(options.name)
+    except study.UnknownNameError:
+        return True
+    return False
 
 
 def _message(name: str, *, one: bool) -> MessageSpec | None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Final
 
-__all__ = ["print_json", "print_table", "table_lines"]
+__all__ = ["print_json", "print_table", "print_wrapped", "table_lines"]
 
 #: Minimum width, in characters, of the last cell of a row that is printed beside the other cells.
 #: If less width is left, the last cell is printed below the other cells.
 LEAST_LAST_COLUMN: Final = 30
 
+#: Minimum width, in characters, of a column whose cells are wrapped.
+LEAST_COLUMN: Final = 8
+
 _GAP: Final = "  "
 _BELOW: Final = 10
+
+#: The parts between which a cell may be wrapped: words, and the words of a CamelCase name.
+_PIECE: Final = re.compile(r"(?:[A-Z]+(?![a-z])|[A-Z]?[^A-Z\s]+|[A-Z])\s*")
 
 
 def print_json(data: object) -> None:
@@ -24,10 +32,21 @@ def print_json(data: object) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
+def print_wrapped(text: str) -> None:
+    """Prints a line; breaks it at the terminal's width if the output is a terminal."""
+    width = terminal_width()
+    for line in [text] if width is None else textwrap.wrap(text, max(width, 2)):
+        print(line)
+
+
+def terminal_width() -> int | None:
+    """Returns the width of the terminal in characters; None if the output is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> None:
     """Prints a table; breaks lines at the terminal's width if the output is a terminal."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in table_lines(header, rows, width=width, indent=indent):
+    for line in table_lines(header, rows, width=terminal_width(), indent=indent):
         print(line)
 
 
@@ -42,7 +61,9 @@ def table_lines(
 
     If a line is longer than `width` characters, the last cell is wrapped. If the other cells leave
     fewer than LEAST_LAST_COLUMN characters for the last cell, the last cell is printed below the
-    other cells, whose line is cut at `width` with an ellipsis.
+    other cells. If the other cells are too wide too, the widest of them are wrapped inside their
+    columns, so that every cell stays readable. A line that is still too long is cut with an
+    ellipsis.
     """
     filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
     shown_rows = [[row[at] for at in filled] for row in [header, *rows]]
@@ -58,11 +79,51 @@ def table_lines(
             yield indent + _GAP.join([*cells[:-1], first])
             yield from (" " * before + other for other in others)
         else:
-            yield _cut((indent + _GAP.join(cells[:-1])).rstrip(), width)
-            below = " " * min(_BELOW, width // 4)
-            yield from textwrap.wrap(
-                row[-1], max(width, 2), initial_indent=below, subsequent_indent=below
-            )
+            yield from _stacked(row, _narrowed(widths[:-1], width - len(indent)), width, indent)
+
+
+def _stacked(row: Sequence[str], widths: Sequence[int], width: int, indent: str) -> Iterator[str]:
+    """Yields a row whose last cell is below the other cells; `widths` are those of the others."""
+    columns = [_wrapped(cell, size) for cell, size in zip(row[:-1], widths, strict=True)]
+    for cells in zip_longest(*columns, fillvalue=""):
+        padded = [cell.ljust(size) for cell, size in zip(cells, widths, strict=True)]
+        yield _cut((indent + _GAP.join(padded)).rstrip(), width)
+    below = " " * min(_BELOW, width // 4)
+    yield from textwrap.wrap(row[-1], max(width, 2), initial_indent=below, subsequent_indent=below)
+
+
+def _narrowed(widths: Sequence[int], width: int) -> list[int]:
+    """Returns the widths of columns in `width` characters: the widest columns become narrower.
+
+    No column becomes narrower than LEAST_COLUMN.
+    """
+    narrowed = list(widths)
+    while narrowed and sum(narrowed) + len(_GAP) * (len(narrowed) - 1) > width:
+        widest = max(range(len(narrowed)), key=narrowed.__getitem__)
+        if narrowed[widest] <= LEAST_COLUMN:
+            break
+        narrowed[widest] -= 1
+    return narrowed
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    """Returns the lines of a cell; breaks names before capital letters if possible.
+
+    Every line has the indentation of the cell.
+    """
+    if len(cell) <= width:
+        return [cell]
+    margin = cell[: min(len(cell) - len(cell.lstrip()), width // 2)]
+    lines = [""]
+    for piece in _PIECE.findall(cell.lstrip()):
+        rest = piece
+        while len(margin) + len(lines[-1].rstrip()) + len(rest.rstrip()) > width:
+            room = 0 if lines[-1] else width - len(margin)
+            if room:  # a piece that is longer than a line
+                lines[-1], rest = rest[:room], rest[room:]
+            lines.append("")
+        lines[-1] += rest
+    return [margin + line.rstrip() for line in lines if line.strip()]
 
 
 def _cut(line: str, width: int) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ..protocol.error_table import ERROR_TABLE
+from ..protocol.error_meanings import error_meanings
 from ..schema.definitions import union
 from ..schema.secrets import SECRETS
 from ..schema.specs import MessageSpec
@@ -101,7 +101,7 @@ def page_data(
     return {
         "messages": export.definitions(union() if messages is None else messages),
         "secrets": sorted(SECRETS),
-        "errors": export.error_codes(ERROR_TABLE),
+        "errors": export.error_codes(error_meanings().values()),
         "releases": export.release_ranges(releases or {}),
         "glossary": glossary,
         "kips": [dict(row) for row in kips],

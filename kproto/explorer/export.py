@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from ..protocol.error_meanings import ErrorMeaning
 from ..schema.naming import attribute_name, snake_case
 from ..schema.specs import FieldSpec, MessageSpec
 
@@ -39,9 +40,25 @@ def definitions(messages: Mapping[str, MessageSpec]) -> list[dict[str, Any]]:
     return [_message(messages[name]) for name in messages]
 
 
-def error_codes(table: Iterable[tuple[int, str, bool]]) -> list[list[Any]]:
-    """Returns each error code as a list: code, name, and 1 if it is retriable, else 0."""
-    return [[code, name, int(retriable)] for code, name, retriable in table]
+def error_codes(meanings: Iterable[ErrorMeaning]) -> list[list[Any]]:
+    """Returns each error code as a list.
+
+    The list has the code, its name, 1 if it is retriable (else 0), the first release, the meaning,
+    the action of a client, the responses as texts (`Produce 4+`), and the former names.
+    """
+    return [
+        [
+            each.code,
+            each.name,
+            int(each.retriable),
+            each.since,
+            each.meaning,
+            each.client,
+            [str(response) for response in each.responses],
+            list(each.formerly),
+        ]
+        for each in meanings
+    ]
 
 
 def release_ranges(

@@ -148,15 +148,26 @@ function storedView() {
   };
 }
 
+/** Links a text such as `Produce 4+` to the response of the API at the lowest of the versions. */
+function responseLink(text) {
+  const [api, range] = text.split(" ");
+  const message = messageNamed(`${api}Response`);
+  if (!message) return text;
+  return link(to("m", message.name, range ? versions(range).low : latestStable(message)), text);
+}
+
 function errorsView([wanted]) {
   const rows = [...ERRORS.values()].map((error) => el("tr",
     { id: `error-${error.code}`, class: String(error.code) === wanted ? "target" : null },
     el("td", { class: "number" }, link(to("errors", error.code), `${error.code}`)),
-    el("td", { class: "mono" }, error.name),
-    el("td", null, error.retriable ? "yes" : "")));
+    el("td", null, el("span", { class: "mono" }, error.name),
+      el("span", { class: "note" }, `since ${error.since}`, error.formerly.length > 0 && `, at first ${error.formerly.join(", ")}`)),
+    el("td", null, error.retriable ? "yes" : ""),
+    el("td", { class: "meant" }, error.meant, el("span", { class: "note" }, `Client: ${error.client}`),
+      error.responses.length > 0 && el("span", { class: "note" }, "Responses: ", error.responses.flatMap((text, index) => [index > 0 && ", ", responseLink(text)])))));
   return {
     title: "Error codes",
-    body: [el("h1", null, "Error codes"), table("Error codes", ["Code", "Name", "Retriable"], rows, { class: "errors" })],
+    body: [el("h1", null, "Error codes"), table("Error codes", ["Code", "Name", "Retriable", "Meaning, action of a client, responses with the code"], rows, { class: "errors" })],
     after: () => wanted && document.getElementById(`error-${wanted}`)?.scrollIntoView({ block: "center" }),
   };
 }

@@ -90,7 +90,8 @@ const APIS = (() => {
   return [...apis.values()].sort((a, b) => a.key - b.key);
 })();
 const API_OF_KEY = new Map(APIS.map((api) => [api.key, api]));
-const ERRORS = new Map(DATA.errors.map(([code, name, retriable]) => [code, { code, name, retriable }]));
+const ERRORS = new Map(DATA.errors.map(([code, name, retriable, since, meant, client, responses, formerly]) => (
+  [code, { code, name, retriable, since, meant, client, responses, formerly }])));
 
 const latestStable = (message) => message.valid.high - (message.unstable ? 1 : 0);
 const versionList = (range) => Array.from({ length: range.high - range.low + 1 }, (_, i) => range.low + i);

@@ -246,6 +246,9 @@ FOUND = [
     ("KIP-516", "Fetch v13", "FetchRequest v13", "KIP-516 Topics have an id."),
     ("an error code is new", "Fetch v14", "FetchRequest v14", "An error code is new."),
     ("ReplicaEpoch", "ReplicaEpoch", "FetchRequest v18", "+4 ReplicaEpoch"),
+    ("how many bytes", "MinBytes", "FetchRequest v18", "8 MinBytes"),
+    ("present leader", "NOT_LEADER_OR_FOLLOWER", "Error codes", "6 NOT_LEADER_OR_FOLLOWER"),
+    ("not_leader_for", "NOT_LEADER_OR_FOLLOWER", "Error codes", "6 NOT_LEADER_OR_FOLLOWER"),
     ("-1", "UNKNOWN_SERVER_ERROR", "Error codes", "-1 UNKNOWN_SERVER_ERROR"),
 ]
 
@@ -494,6 +497,40 @@ def test_a_narrow_window_needs_no_sideways_scrolling(opened: Open) -> None:
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.exhaustive
+def test_a_narrow_window_has_a_short_header_and_shows_versions_beside_the_name(
+    opened: Open,
+) -> None:
+    browser = opened()
+    device = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
+    try:
+        opened("")
+        assert one(browser, ".top").rect["height"] < 60
+        name = one(browser, ".grid tbody th")
+        first = one(browser, ".grid tbody .v")
+        assert name.rect["x"] < first.rect["x"] < 220
+        at = name.rect["x"]
+        browser.execute_script("document.querySelector('.scroll').scrollLeft = 400")
+        assert name.rect["x"] <= at
+        assert name.rect["x"] >= 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+MEANT = {"skip assignment": "SkipAssignment", "group coordinator": "FindCoordinatorRequest"}
+
+
+@pytest.mark.parametrize("text", MEANT)
+def test_search_finds_words_of_names_and_of_descriptions(
+    opened: Open, plain_address: str, text: str
+) -> None:
+    browser = opened("", where=plain_address)
+    press(browser, "/", text)
+    until(lambda: one(browser, "h1").text == f"Search {text}")
+    assert MEANT[text] in [hit.text for hit in every(browser, ".hits a")]
 
 
 PAINTED = """

@@ -6,6 +6,7 @@ from typing import Final
 
 from kproto.client.core.retry import Remedy, remedy_of_code
 from kproto.protocol.error_codes import ERRORS
+from kproto.protocol.error_meanings import error_meaning
 from kproto.schema.definitions import union
 from kproto.schema.specs import MessageSpec
 
@@ -46,13 +47,14 @@ def _order(spec: MessageSpec) -> tuple[bool, int, str]:
 def error_codes() -> str:
     """Returns a table of all error codes, with the client's reaction to each."""
     return table(
-        ("code", "name", "retriable", "the client"),
+        ("code", "name", "retriable", "the client", "meaning"),
         (
             (
                 str(each.code),
                 code(each.name),
                 "yes" if each.retriable else "no",
                 "" if each.name == "NONE" else REMEDIES[remedy_of_code(each.code)],
+                error_meaning(each.code).meaning,
             )
             for each in sorted(ERRORS.values())
         ),

@@ -10,7 +10,6 @@ import sys
 import pytest
 
 from kproto.cli import main
-from kproto.cli.tables import table_lines
 from kproto.schema.definitions import union
 from tests.support.environment import ROOT
 
@@ -60,7 +59,11 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
         "FetchSnapshotResponse",
     ]
     by_key = printed(capsys, "inspect", "3").splitlines()
-    assert [line.split()[0] for line in by_key[1:]] == ["MetadataRequest", "MetadataResponse"]
+    assert [line.split()[0] for line in by_key[1:3]] == ["MetadataRequest", "MetadataResponse"]
+    assert by_key[3:] == [
+        "",
+        "error code 3 is UNKNOWN_TOPIC_OR_PARTITION: kproto inspect error 3",
+    ]
 
 
 def test_case_and_former_names(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,35 +206,9 @@ def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> N
     examples = re.findall(
         r"^    \$ kproto (.*)\n((?:(?:    .*)?\n)+?)(?=\n?\S|\Z)", page, re.MULTILINE
     )
-    assert len(examples) == 2
+    assert len(examples) == 3
     for command, shown in examples:
         main(command.split())
         captured = capsys.readouterr()
         lines = [line[4:] for line in shown.rstrip().splitlines()]
         assert lines == (captured.out + captured.err).rstrip().splitlines()
-
-
-def test_a_table_leaves_out_columns_that_are_empty() -> None:
-    rows = [("a", "", "long text"), ("bb", "", "")]
-    assert list(table_lines(("X", "Y", "Z"), rows)) == ["X   Z", "a   long text", "bb"]
-    assert list(table_lines(("X",), [], indent="  ")) == [""]
-
-
-def test_a_table_keeps_to_the_width_of_a_terminal() -> None:
-    rows = [("a", "words " * 12), ("b", "few")]
-    assert list(table_lines(("X", "Z"), rows, width=40)) == [
-        "X  Z",
-        "a  words words words words words words",
-        "   words words words words words words",
-        "b  few",
-    ]
-    assert list(table_lines(("X", "Z"), [("a" * 30, "words " * 6)], width=32)) == [
-        "X",
-        "        Z",
-        "a" * 30,
-        "        words words words words",
-        "        words words",
-    ]
-    for width in (1, 5, 20, 60, 200):
-        for line in table_lines(("NAME", "MEANING"), [("a" * 70, "words " * 9)], width=width):
-            assert len(line) <= max(width, 5)

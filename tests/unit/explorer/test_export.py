@@ -6,6 +6,7 @@ from typing import Any
 
 from kproto.explorer.build import page_data
 from kproto.explorer.export import definitions, error_codes, release_ranges
+from kproto.protocol.error_meanings import error_meanings
 from kproto.protocol.error_table import ERROR_TABLE
 from kproto.schema.definitions import union
 from kproto.schema.secrets import SECRETS
@@ -77,12 +78,16 @@ def test_an_attribute_that_python_spells_otherwise_is_said() -> None:
 
 
 def test_error_codes() -> None:
-    assert error_codes(ERROR_TABLE)[:3] == [
-        [-1, "UNKNOWN_SERVER_ERROR", 0],
-        [0, "NONE", 0],
-        [1, "OFFSET_OUT_OF_RANGE", 0],
+    made = error_codes(error_meanings().values())
+    assert [tuple(each[:3]) for each in made] == [
+        (code, name, int(retriable)) for code, name, retriable in ERROR_TABLE
     ]
-    assert [6, "NOT_LEADER_OR_FOLLOWER", 1] in error_codes(ERROR_TABLE)
+    (leader,) = (each for each in made if each[0] == 6)
+    since, meant, client, responses, formerly = leader[3:]
+    assert (since, formerly) == ("0.8.2", ["NOT_LEADER_FOR_PARTITION"])
+    assert "leader" in meant
+    assert client.startswith("Refreshes metadata")
+    assert responses[:2] == ["Produce 0+", "Fetch 0+"]
 
 
 def test_releases_keep_their_order() -> None:
