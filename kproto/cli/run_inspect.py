@@ -160,7 +160,7 @@ def _layout(message: MessageSpec, version: int, *, as_json: bool) -> None:
         print_json(data | {"fields": [row.to_json() for row in rows]})
         return
     print(_title(message, f"version {version} of {message.valid_versions}"))
-    if _is_of_api(message):
+    if _is_of_api(message) or added is not None:
         line = "final in no release" if added is None else f"added in Kafka {added}"
         print(line + ("" if dropped is None else f", dropped in {dropped}"))
     if note is not None:
@@ -230,7 +230,7 @@ def _is_of_api(message: MessageSpec) -> bool:
 
 def _added_and_dropped(message: MessageSpec, version: int) -> tuple[str | None, str | None]:
     if not _is_of_api(message):
-        return None, None
+        return study.stored_since(message.name, version), None
     return study.added_in(message.name, version), study.removed_in(message.name, version)
 
 

@@ -53,6 +53,7 @@ def kafka_page() -> str:
         glossary=facts.glossary(),
         kips=facts.kips(),
         former=facts.former(),
+        stored=facts.stored(),
     )
 
 
@@ -63,6 +64,7 @@ def page(
     glossary: Mapping[str, Mapping[str, Any]] | None = None,
     kips: Iterable[Mapping[str, Any]] = (),
     former: Mapping[str, str] | None = None,
+    stored: Mapping[str, Mapping[int, str]] | None = None,
 ) -> str:
     """Returns the page as HTML text, for `messages` by name (Kafka's own by default).
 
@@ -70,11 +72,19 @@ def page(
     `glossary`: descriptions by name, under `fields`, `messages`, `structs` and `overrides`. `kips`:
     a row for each version of an API, with the keys `api`, `version`, `change` and `kips`. The value
     of `kips` is a list of mappings with `number` and, if known, `title` and `address`. `former`:
-    present names of APIs by former name.
+    present names of APIs by former name. `stored`: the first release by version, for each stored
+    message by its name.
     """
     style = _file("style.css")
     script = "(() => {\n" + '"use strict";\n' + "".join(map(_file, SCRIPTS)) + "})();\n"
-    data = page_data(messages, releases=releases, glossary=glossary, kips=kips, former=former)
+    data = page_data(
+        messages,
+        releases=releases,
+        glossary=glossary,
+        kips=kips,
+        former=former,
+        stored=stored,
+    )
     parts = {
         "@VERSION@": __version__,
         "@POLICY@": (
@@ -96,6 +106,7 @@ def page_data(
     glossary: Mapping[str, Mapping[str, Any]] | None = None,
     kips: Iterable[Mapping[str, Any]] = (),
     former: Mapping[str, str] | None = None,
+    stored: Mapping[str, Mapping[int, str]] | None = None,
 ) -> dict[str, Any]:
     """Returns the data for the scripts of the page; the arguments are those of `page`."""
     return {
@@ -106,6 +117,7 @@ def page_data(
         "glossary": glossary,
         "kips": [dict(row) for row in kips],
         "former": dict(former or {}),
+        "stored": {name: dict(rows) for name, rows in (stored or {}).items()},
     }
 
 

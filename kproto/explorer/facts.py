@@ -11,7 +11,7 @@ from ..schema import study
 from ..schema.glossary import load_glossary
 from ..schema.release_table import former_api_names
 
-__all__ = ["former", "glossary", "kips", "releases"]
+__all__ = ["former", "glossary", "kips", "releases", "stored"]
 
 
 def releases() -> dict[str, dict[int, tuple[int, int]]]:
@@ -51,6 +51,11 @@ def kips() -> list[dict[str, Any]]:
     The notes are in the order of API keys.
     """
     return [note.to_json() for key in study.api_names() for note in study.version_notes(key)]
+
+
+def stored() -> dict[str, dict[int, str]]:
+    """Returns the first release line of each version of each stored message, by its name."""
+    return {name: dict(rows) for name, rows in study.stored_releases().items()}
 
 
 def former() -> dict[str, str]:

@@ -30,6 +30,7 @@ function messageView([name, versionText, wanted]) {
     within(message.deprecated, version) ? "deprecated" : null,
     api && firstRelease(message.key, version) && `first in ${firstRelease(message.key, version)}`,
     api && droppedIn(message.key, version) && `dropped in ${droppedIn(message.key, version)}`,
+    (DATA.stored[message.name] || {})[version] && `first in ${DATA.stored[message.name][version]}`,
     message.unstable && version === message.valid.high ? "unstable" : null,
     message.formerly.length ? `formerly ${message.formerly.map(([old, range]) => `${old} v${range}`).join(", ")}` : null,
   ].filter(Boolean);
@@ -67,7 +68,14 @@ function headerNote(message, version) {
     ? ["RequestHeader", requestHeaderVersion(message, version)] : ["ResponseHeader", responseHeaderVersion(message, version)];
   const known = within(messageNamed(header[0]).valid, header[1]);
   return el("p", { class: "hint" }, "On a connection, an int32 size and ",
-    known ? messageLink(header[0], header[1]) : `${header[0]} v${header[1]}`, " precede it.");
+    known ? messageLink(header[0], header[1]) : `${header[0]} v${header[1]}`, " precede it.", headerCaveat(message, header));
+}
+
+/** Returns what is odd about the header of a message version; empty for most. */
+function headerCaveat(message, [name, version]) {
+  if (name === "RequestHeader" && version === 0) return " This header has no client id.";
+  if (name === "ResponseHeader" && message.key === 18) return " This header has no tagged fields in any version (KIP-511).";
+  return "";
 }
 
 const BYTE = 22; // pixels of one byte in the drawing

@@ -1,7 +1,7 @@
 """Describes what each version of an API changed, in a sentence, and names the KIPs.
 
-Reads `kips.toml` in this package, which names a source for each sentence. The file covers only the
-APIs that clients use most.
+Reads `kips.toml` in this package, which has a row for each version of every API, and names a source
+for each sentence.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _notes() -> Mapping[str, Mapping[int, VersionNote]]:
 
 
 def version_notes(api: int | str) -> tuple[VersionNote, ...]:
-    """Returns the notes of an API's versions, lowest first; empty if `kips.toml` lacks the API.
+    """Returns the notes of an API's versions, lowest first; empty if `kips.toml` lacks it.
 
     `api` is the key of the API, its name, or the name of its request or response. Raises
     UnknownNameError for an unknown API.

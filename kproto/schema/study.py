@@ -5,6 +5,7 @@
     study.releases()                             # ("0.8.2.0", …, "4.4.0")
     study.ranges("3.9.2")[1]                     # the version range of Fetch in 3.9.2
     study.added_in("Fetch", 13)                  # "3.1.0"
+    study.stored_since("GroupMetadataValue", 4)  # "3.4"
     study.version_note("Fetch", 13)              # KIP-516: topic ids replace topic names
     study.changes("FetchRequest", 12, 13)        # field by field
     study.compare("3.9.2", "4.4.0")              # APIs, ranges, and what each new version changes
@@ -44,6 +45,7 @@ from .release_table import (
     removed_in,
 )
 from .specs import FieldSpec, MessageSpec
+from .stored_releases import stored_releases, stored_since
 from .unknown_names import UnknownNameError, unknown_name_error
 
 __all__ = [
@@ -72,6 +74,8 @@ __all__ = [
     "ranges",
     "releases",
     "removed_in",
+    "stored_releases",
+    "stored_since",
     "version_note",
     "version_notes",
 ]
