@@ -32,7 +32,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     add_filters(parser)
     parser.add_argument(
-        "--stats", action="store_true", help="print sums by API instead of the list"
+        "--stats",
+        action="store_true",
+        help="print sums by API, and the software of the clients, instead of the list",
     )
     parser.add_argument(
         "--open", type=int, metavar="N", help="print the messages of line N, as kproto decode does"

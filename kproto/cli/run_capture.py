@@ -17,11 +17,15 @@ from typing import Any, BinaryIO, Final
 from ..study import Node, annotate_frame, to_text
 from ..study.conversations import EventKind, Side, TrafficEvent
 from ..study.exchanges import (
+    ClientSoftware,
     Exchange,
     exchange_as_json,
     exchange_as_text,
     exchange_with_messages,
+    note_software,
     pair_exchanges,
+    software_as_json,
+    software_as_table,
     stats_as_json,
     stats_as_table,
     stats_by_api,
@@ -84,7 +88,7 @@ def _print(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
 
 
 def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> None:
-    """Prints the numbers, sizes, errors and latencies of the exchanges, summed up by API.
+    """Prints the numbers, sizes, errors and latencies by API, and the software of the clients.
 
     If the file has an error, prints the sums of the exchanges before the error, then raises the
     error.
@@ -103,11 +107,15 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
         except DecodeError as error:
             broken = error
 
-    stats = stats_by_api(readable())
+    software: ClientSoftware = {}
+    stats = stats_by_api(note_software(readable(), software))
     if options.json:
-        print(json.dumps(stats_as_json(stats), indent=2))
+        data = stats_as_json(stats) | {"client_software": software_as_json(software)}
+        print(json.dumps(data, indent=2))
     else:
         print("\n".join(stats_as_table(stats)))
+        if software:
+            print("", *software_as_table(software), sep="\n")
     sys.stdout.flush()
     if gaps:
         _report(

@@ -21,7 +21,7 @@ from ..protocol.codes_in_messages import error_codes_in
 from ..protocol.connection import ReceivedRequest, expects_response, read_request
 from ..protocol.error_codes import error_code
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
-from ..protocol.headers import request_class
+from ..protocol.headers import API_VERSIONS, request_class
 from ..protocol.received import ReceivedResponse, read_response
 from ..wire.errors import DecodeError
 from .frame_splitter import FrameSplitter
@@ -121,7 +121,7 @@ class TrafficEvent:
     a frame; `size` does not count the size field. An event of a response has the event of its
     request in `request`, and the latency if that is known. `errors` counts the error codes of the
     response by name. The event in `request` has bytes in `data` only if the conversation has
-    `keep_bytes`.
+    `keep_bytes`; without it, only an ApiVersions request has a message in `received`.
     """
 
     time_us: int
@@ -361,7 +361,11 @@ class ConversationSplitter:
     def _expect(self, request: TrafficEvent, events: list[TrafficEvent]) -> None:
         if len(self._waiting) >= MAX_WAITING:
             events.append(_unanswered(request.time_us, self._waiting.popleft()))
-        kept = request if self._keep_bytes else replace(request, data=b"", received=None)
+        kept = request
+        if not self._keep_bytes:
+            keeps_message = request.api_key == API_VERSIONS  # it names the client's software
+            received = request.received if keeps_message else None
+            kept = replace(request, data=b"", received=received)
         self._waiting.append(kept)
 
     def _take_response(self, time_us: int, whole: bytes, events: list[TrafficEvent]) -> None:

@@ -1,6 +1,7 @@
 """Pairs requests with their responses.
 
-Formats the pairs as text or JSON, counts them by API, and sums the sizes of each API's messages.
+Formats the pairs as text or JSON, counts them by API, sums the sizes of each API's messages, and
+collects the names of the clients' software.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from ..messages import ApiVersionsRequest
 from ..wire.errors import KprotoError
 from .conversations import KIND_DESCRIPTIONS, EventKind, Side, TrafficEvent
 from .flows import ConnectionEvent
@@ -20,11 +22,15 @@ from .redaction import redact_frame, redacted_json
 
 __all__ = [
     "ApiStats",
+    "ClientSoftware",
     "Exchange",
     "exchange_as_json",
     "exchange_as_text",
     "exchange_with_messages",
+    "note_software",
     "pair_exchanges",
+    "software_as_json",
+    "software_as_table",
     "stats_as_json",
     "stats_as_table",
     "stats_by_api",
@@ -232,6 +238,44 @@ def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
     return stats
 
 
+#: The numbers of the connections on which a client named its software, by name and version.
+ClientSoftware: TypeAlias = "dict[tuple[str, str], set[int]]"
+
+
+def note_software(exchanges: Iterable[Exchange], software: ClientSoftware) -> Iterator[Exchange]:
+    """Yields the exchanges, and adds the client software that ApiVersions requests name (KIP-511).
+
+    ApiVersions requests name the software from version 3 on.
+    """
+    for exchange in exchanges:
+        received = None if exchange.request is None else exchange.request.received
+        message = None if received is None else received.message
+        if isinstance(message, ApiVersionsRequest) and message.client_software_name:
+            key = (message.client_software_name, message.client_software_version)
+            software.setdefault(key, set()).add(exchange.connection_event.connection)
+        yield exchange
+
+
+def software_as_json(software: ClientSoftware) -> list[dict[str, Any]]:
+    """Returns the client software as JSON data: name, version and number of connections."""
+    return [
+        {"name": name, "version": version, "connections": len(connections)}
+        for (name, version), connections in sorted(software.items())
+    ]
+
+
+def software_as_table(software: ClientSoftware) -> list[str]:
+    """Returns the client software as the lines of a table; no lines if there is none."""
+    rows = [["client software", "version", "connections"]]
+    for (name, version), connections in sorted(software.items()):
+        rows.append([_printable(name), _printable(version), str(len(connections))])
+    return _table(rows, left=(0, 1)) if software else []
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else ascii(text)
+
+
 def percentile(values: Sequence[int], percent: int) -> int | None:
     """Returns the `percent`th percentile of `values` (nearest rank); None if `values` is empty."""
     if not values:
@@ -297,10 +341,15 @@ def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
                 errors,
             ]
         )
+    return _table(rows, left=(0, 1, 8))
+
+
+def _table(rows: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
+    """Returns rows as lines; the cells of the columns `left` are left-aligned."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
-            cell.ljust(width) if column in (0, 1, 8) else cell.rjust(width)
+            cell.ljust(width) if column in left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

@@ -69,11 +69,16 @@ def test_the_sums(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0].split()[:3] == ["API", "versions", "count"]
     (fetch,) = [line for line in lines if line.startswith("Fetch ")]
     assert fetch.split()[:3] == ["Fetch", "12", "1"]
-    assert len(lines) == 6
+    assert lines[6:] == [
+        "",
+        "client software  version  connections",
+        "t                1                  1",
+    ]
     assert main(["capture", file, "--stats", "--json"]) == 0
     sums = json.loads(capsys.readouterr().out)
     assert sums["Produce"]["count"] == 1
     assert sums["Fetch"]["versions"] == {"12": 1}
+    assert sums["client_software"] == [{"name": "t", "version": "1", "connections": 1}]
     assert sums["Produce"]["errors"] == {"NOT_LEADER_OR_FOLLOWER": 1}
     assert sums["Produce"]["p50_us"] == sums["Produce"]["p99_us"] > 0
 

@@ -17,10 +17,14 @@ from kproto.protocol.framing import frame
 from kproto.study.conversations import EventKind, Side
 from kproto.study.exchanges import (
     ApiStats,
+    ClientSoftware,
     exchange_as_json,
     exchange_as_text,
     exchange_with_messages,
+    note_software,
     pair_exchanges,
+    software_as_json,
+    software_as_table,
     stats_as_table,
     stats_by_api,
 )
@@ -216,3 +220,21 @@ def test_stats_of_percentiles(count: int) -> None:
 def test_stats_count_the_versions() -> None:
     stats = {"Fetch": ApiStats(count=3, versions=Counter({12: 2, 4: 1}))}
     assert stats_as_table(stats)[1].split()[:4] == ["Fetch", "4×1,", "12×2", "3"]
+
+
+def test_software_is_counted_by_connection_and_shown_without_control_characters() -> None:
+    named = ApiVersionsRequest(client_software_name="lib\x1b[2J", client_software_version="1.0")
+    unnamed = ApiVersionsRequest()
+    steps = [(named, ApiVersionsResponse(), 3), (named, ApiVersionsResponse(), 4)]
+    older = [(unnamed, ApiVersionsResponse(), 0)]
+    software: ClientSoftware = {}
+    for taken in (steps, older):
+        passed = pair_exchanges(events_of_segments(connection(frames(taken))))
+        assert len(list(note_software(passed, software))) == len(taken)
+    assert software == {("lib\x1b[2J", "1.0"): {1}}
+    assert software_as_table(software) == [
+        "client software  version  connections",
+        "'lib\\x1b[2J'     1.0                1",
+    ]
+    assert software_as_json(software)[0]["connections"] == 1
+    assert software_as_table({}) == []
