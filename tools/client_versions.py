@@ -1,7 +1,7 @@
 """Lists the API versions that other Kafka clients can send, as a table of Markdown.
 
-`python -m tools.client_versions` prints the table of docs/reference/client-versions.md. It reads the
-installed clients of `tools.setup.peers`, and franz-go's package kmsg in Go's module cache.
+`python -m tools.client_versions` prints the table of docs/reference/client-versions.md. It reads
+the installed clients of `tools.setup.peers`, and franz-go's package kmsg in Go's module cache.
 """
 
 from __future__ import annotations
