@@ -169,7 +169,7 @@ def test_sums_of_what_can_be_read_of_a_broken_recording(
     path.write_bytes(out.getvalue() + b"no JSON\n")
     assert main(["capture", str(path), "--stats"]) == 1
     shown = capsys.readouterr()
-    assert len(shown.out.splitlines()) == 5
+    assert len(shown.out.splitlines()) == 8
     assert "line 10 of the recording: it is no JSON object" in shown.err
 
 
