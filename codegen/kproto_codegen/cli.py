@@ -29,9 +29,10 @@ from .emit.rendering import check_installed
 from .errors import DefinitionError, MissingPackageError
 from .releases.folders import ORDER_FILE
 from .releases.importer import ImportedRelease, read_release_at, read_releases
-from .releases.release import Release, write_release
+from .releases.release import Release, load_releases, write_release
 from .union.changes import format_changes, release_changes
-from .union.release_union import load_union
+from .union.release_union import unite
+from .union.warnings import union_warnings
 
 __all__ = ["main"]
 
@@ -177,7 +178,7 @@ def _import(options: argparse.Namespace) -> int:
         print("nothing was written; --keep-going writes the readable definitions", file=sys.stderr)
         return 1
     for entry in imported.releases:
-        changed = write_release(entry.release, options.out, keeps_about=entry.keeps_about)
+        changed = write_release(entry.release, options.out, own=entry.own)
         folder = options.out / entry.release.name
         print(f"{folder}: {'written' if changed else 'is up to date'}")
     return 1 if failed else 0
@@ -194,7 +195,7 @@ def _report(imported: ImportedRelease) -> None:
     else:
         print("  no error codes: they come with kafka-clients, which is not among the sources")
     for note in imported.notes:
-        print(f"  imported with a fault: {note}")
+        print(f"  note: {note}")
     _complain(imported.errors)
 
 
@@ -216,7 +217,8 @@ def _generate(options: argparse.Namespace) -> int:
     package: str = options.package or OWN_PACKAGE
     out: Path = options.out or Path(*package.split("."))
     own = package == OWN_PACKAGE
-    union = load_union(options.schemas, options.releases)
+    releases = load_releases(options.schemas, options.releases)
+    union = unite(releases)
     report = generate(
         union.messages,
         package=package,
@@ -234,6 +236,8 @@ def _generate(options: argparse.Namespace) -> int:
         f"{out}: {len(report.written)} files written, {report.unchanged} unchanged, "
         f"{len(report.removed)} removed"
     )
+    for warning in union_warnings(union, releases):
+        print(f"kproto-codegen: warning: {warning}", file=sys.stderr)
     return 0
 
 

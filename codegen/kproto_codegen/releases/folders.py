@@ -56,7 +56,7 @@ def release_folders(path: Path, order: Sequence[str] = ()) -> list[Path]:
     if len(found) > 1 and (len(prefixes) > 1 or not all(map(_has_number, found))):
         raise DefinitionError(
             f"has the releases {_names(found)}, whose names tell no order: list them in {file}, "
-            "the oldest first, or pass their order",
+            "the oldest first, or pass their order with --releases",
             file=str(path),
         )
     return sorted(found, key=release_order)

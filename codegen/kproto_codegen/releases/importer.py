@@ -20,6 +20,7 @@ from ..errors import DefinitionError
 from ..reading.parser import Definition, decode_text, parse_with_faults
 from ..rules.cross_message_rules import check_messages
 from ..rules.table import CheckStrictness, check_definition
+from .attribution import is_half, is_kafkas
 from .error_enum import (
     ERRORS_CLASS,
     ERRORS_SOURCE,
@@ -57,8 +58,8 @@ class ImportedRelease:
     release: Release
     errors: list[DefinitionError] = field(default_factory=list)
     notes: list[DefinitionError] = field(default_factory=list)
-    #: True if all sources are folders of definitions, whose `about` sentences are the user's own.
-    keeps_about: bool = False
+    #: The messages of the user's own protocol, by name: their `about` sentences are kept.
+    own: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +153,10 @@ def read_release_at(path: Path) -> Release:
 
 
 def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
-    imported = ImportedRelease(
-        Release(name, ()), keeps_about=all(source.is_folder for source in sources)
-    )
+    imported = ImportedRelease(Release(name, ()))
     definitions: list[Definition] = []
+    own: set[str] = set()
+    unread: list[tuple[str, str]] = []
     codes: list[ErrorCode] = []
     for source in sources:
         for entry in source.definitions:
@@ -166,22 +167,37 @@ def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
                 )
             except DefinitionError as error:
                 imported.errors.append(error)
+                unread.append((entry.module, PurePosixPath(entry.file.rpartition("!")[2]).stem))
                 continue
             found = check_definition(definition, profile=CheckStrictness.LEGACY)
             imported.notes += [finding.error for finding in found if finding.accepted]
             faults = [finding.error for finding in found if not finding.accepted]
             imported.errors += faults
             is_duplicate = any(definition.spec == other.spec for other in definitions)
-            if not faults and not is_duplicate:  # a folder may have the same jar twice
+            if faults:
+                unread.append((entry.module, definition.spec.name))
+            elif not is_duplicate:  # a folder may have the same jar twice
                 definitions.append(definition)
+                if source.is_folder and not is_kafkas(definition.spec, text):
+                    own.add(definition.spec.name)
         if source.error_codes is not None:
             try:
                 codes = source.error_codes()
             except DefinitionError as error:
                 imported.errors.append(error)
     imported.errors += check_messages(definitions)
-    messages = tuple(definition.spec for definition in definitions)
+    halves = [each for each in definitions if is_half(each.spec, unread)]
+    imported.notes += [
+        DefinitionError(
+            f"{each.spec.name} is left out, because its "
+            f"{'response' if each.spec.type == 'request' else 'request'} could not be read",
+            file=each.file,
+        )
+        for each in halves
+    ]
+    messages = tuple(each.spec for each in definitions if each not in halves)
     imported.release = Release(name, messages, tuple(codes))
+    imported.own = frozenset(own)
     return imported
 
 

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -183,10 +183,10 @@ def _error_code(node: JsonNode, path: Path) -> ErrorCode:
     )
 
 
-def write_release(release: Release, out: Path, *, keeps_about: bool = False) -> bool:
+def write_release(release: Release, out: Path, *, own: Collection[str] = ()) -> bool:
     """Writes the files of `release` to `out/<release>`; returns False if they were up to date.
 
-    Leaves out the `about` sentences of the fields, unless `keeps_about` is True.
+    Leaves out the `about` sentences of the messages that are not in `own`.
 
     The files are `<module>/<Name>.json` for each message, and errors.json. A module of `release`
     replaces the existing folder of the module. Keeps existing modules that `release` lacks, and
@@ -194,7 +194,7 @@ def write_release(release: Release, out: Path, *, keeps_about: bool = False) -> 
     name, so that a failed write does not change the existing folder.
     """
     files = {
-        f"{m.module}/{m.name}.json": format_facts(m, keeps_about=keeps_about)
+        f"{m.module}/{m.name}.json": format_facts(m, keeps_about=m.name in own)
         for m in release.messages
     }
     if release.error_codes:

@@ -7,7 +7,7 @@ version must not change. `release_union` finds which messages of the releases ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
 from ..releases.release import Release
+from .additions import additions, lost_map_keys
 from .release_union import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, unite
 
 __all__ = ["Change", "format_changes", "release_changes"]
@@ -24,13 +25,14 @@ __all__ = ["Change", "format_changes", "release_changes"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a message in one or more versions.
+    """A change of a message in one or more versions, or an addition of the newer release.
 
     If the versions were dropped, or if the type of the message changed, `versions` are version
     numbers of the older release; otherwise `versions` are version numbers of the newer release. The
-    following changes are not breaking: new names and version numbers, added and dropped tagged
-    fields, an array of primitives that became an array of structs with the same bytes, and changes
-    of a version that the older release marked as unstable.
+    following changes are not breaking: added messages, versions and their fields, new names and
+    version numbers, added and dropped tagged fields, an array of primitives that became an array of
+    structs with the same bytes, map keys, and changes of a version that the older release marked as
+    unstable. `field` of an added or dropped field is its path.
     """
 
     message: str
@@ -53,32 +55,58 @@ class Change:
 
 
 def release_changes(old: Release, new: Release) -> list[Change]:
-    """Returns what `new` changed in the messages and versions of `old`.
+    """Returns what `new` changed in the messages and versions of `old`, and what it added.
 
-    Sorts breaking changes first, then by message. Messages and versions that only `new` has are not
-    changes. Raises DefinitionError if the releases cannot be merged.
+    Sorts breaking changes first, then by message. Raises DefinitionError if the releases cannot be
+    merged.
     """
     now = {message.name: message for message in new.messages}
     other = [each for each in old.messages if changed_type(each, now)]
     old = replace(old, messages=tuple(each for each in old.messages if each not in other))
     united = unite([old, new])
     found: dict[tuple[str, str, str, str, bool], list[int]] = {}
+    known: dict[str, set[int]] = {}
     for message in other:
+        known[message.name] = {*now[message.name].valid_versions}
         detail = f"was {message.type}; is {now[message.name].type}"
         if message.valid_versions:  # without versions, the older release only reserved the key
             key = (message.name, "message type changed", "", detail, True)
             found[key] = [*message.valid_versions]
     for message in old.messages:
         for version in message.valid_versions:
+            merged, number = united.resolve(message.name, version, message.type)
+            known.setdefault(merged.name, set()).add(number)
             unstable = _is_unstable(old, message, version)
             for entry in _version_changes(united, new, message, version, unstable=unstable):
                 key = (entry.message, entry.kind, entry.field, entry.detail, entry.breaking)
                 found.setdefault(key, []).extend(entry.versions)
+    for message in old.messages:
+        for entry in _map_key_changes(united, message, now):
+            key = (entry.message, entry.kind, entry.field, entry.detail, entry.breaking)
+            found.setdefault(key, []).extend(entry.versions)
+    for message in new.messages:
+        for kind, path, versions in additions(message, known.get(message.name, set())):
+            found[message.name, kind, path, "", False] = [*versions]
     changes = [
         Change(name, tuple(sorted(versions)), kind, field, detail, breaking)
         for (name, kind, field, detail, breaking), versions in found.items()
     ]
     return sorted(changes, key=lambda c: (not c.breaking, c.message, c.versions, c.kind, c.field))
+
+
+def _map_key_changes(
+    united: Union, message: MessageSpec, now: Mapping[str, MessageSpec]
+) -> Iterator[Change]:
+    """Yields the map keys that vanished: the generated class then has no `find` by this field."""
+    if not message.valid_versions:
+        return
+    merged, _ = united.resolve(message.name, message.valid_versions.lowest, message.type)
+    current = now.get(merged.name)
+    if current is None or not current.valid_versions:
+        return
+    shared = message.valid_versions.intersect(current.valid_versions)
+    for field in lost_map_keys(message, current):
+        yield Change(current.name, (*shared,), "map key dropped", field, "", False)
 
 
 def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
@@ -90,8 +118,7 @@ def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
         requests = (
             other
             for other in release.messages
-            if other.type == "request"
-            and (other.module, other.api_key) == (message.module, message.api_key)
+            if other.type == "request" and other.api_key == message.api_key
         )
         return any(_is_unstable(release, request, version) for request in requests)
     return message.latest_version_unstable and version == message.valid_versions.highest

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final
 
 from kproto.schema.layout import layout
@@ -19,7 +18,7 @@ from kproto.schema.versions import Versions
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
 from ..origins import NO_ORIGINS, SourceFileNames
-from ..releases.release import Release, load_releases
+from ..releases.release import Release
 from .merge import merge_messages, wire_form
 
 __all__ = [
@@ -29,7 +28,7 @@ __all__ = [
     "Union",
     "changed_type",
     "layout_differences",
-    "load_union",
+    "message_key",
     "unite",
 ]
 
@@ -97,16 +96,6 @@ class Union:
             if message.name == name and version in message.valid_versions:
                 return message, version
         raise KeyError(f"no release has {name} v{version} of type {kind}")
-
-
-def load_union(schemas: Path, order: Sequence[str] = ()) -> Union:
-    """Returns the union of the releases in a folder such as `schemas/`.
-
-    `order` has the names of the releases, the oldest first, if their names tell no order.
-
-    Raises DefinitionError if a release is invalid, or if definitions cannot be merged.
-    """
-    return unite(load_releases(schemas, order))
 
 
 def unite(releases: Sequence[Release]) -> Union:
@@ -271,18 +260,27 @@ _KEYED_TYPES: Final = frozenset(
 )
 
 
-def _renamed(old: MessageSpec, newer: _NewerMessages, older_names: set[str]) -> MessageSpec | None:
-    """Returns the newer message with the same module, type and api key; None if there is none.
+def message_key(message: MessageSpec) -> tuple[str, str, int | None]:
+    """Returns the module, type and api key of a message; the module is "" if api keys are global.
 
-    A release may reuse an api key for another message. So the result must have a version in common
-    with `old`, all common versions must have the same wire layout, and the newer name must not
-    exist in the older releases.
+    The messages of two releases with the same key may be the same message under two names.
+    """
+    has_global_key = message.type in ("request", "response")
+    return "" if has_global_key else message.module or "", message.type, message.api_key
+
+
+def _renamed(old: MessageSpec, newer: _NewerMessages, older_names: set[str]) -> MessageSpec | None:
+    """Returns the newer message with the same type and api key; None if there is none.
+
+    The api keys of requests and responses are global; for all other types the module must be the
+    same. A release may reuse an api key for another message. So the result must have a version in
+    common with `old`, all common versions must have the same wire layout, and the newer name must
+    not exist in the older releases.
     """
     if old.type not in _KEYED_TYPES or old.api_key is None:
         return None
     for new in newer.by_name.values():
-        same = (new.module, new.type, new.api_key) == (old.module, old.type, old.api_key)
-        if not same or new.name in older_names:
+        if message_key(new) != message_key(old) or new.name in older_names:
             continue
         shared = old.valid_versions.intersect(new.valid_versions)
         if shared and all(wire_form(layout(old, v)) == wire_form(layout(new, v)) for v in shared):

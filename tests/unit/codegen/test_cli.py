@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 from kproto_codegen.cli import main
 from kproto_codegen.emit import rendering
-from kproto_codegen.releases.release import Release, load_release, write_release
+from kproto_codegen.releases.release import Release, load_release, load_releases, write_release
+from kproto_codegen.union.release_union import unite
+from kproto_codegen.union.warnings import union_warnings
 
 from kproto import __version__
 
@@ -18,7 +21,7 @@ from .packages import write_definitions
 from .releases.test_importer import SAMPLE, clients_jar, metadata_jar
 from .releases.test_release import FACTS
 from .releases.test_release import SAMPLE as SAMPLE_SPEC
-from .samples import ROOT, data, field, message, write_jar
+from .samples import ROOT, SCHEMAS, data, field, message, write_jar
 
 Captured = pytest.CaptureFixture[str]
 
@@ -266,3 +269,68 @@ def test_kafkas_glossary_is_for_kafkas_messages_alone(tmp_path: Path) -> None:
         "owner:",
         "port:",
     ]
+
+
+def test_import_drops_the_sentences_of_kafkas_own_files(tmp_path: Path) -> None:
+    """A file is Kafka's own if it has Kafka's licence, or if the glossary has its message."""
+    folder = tmp_path / "mixed"
+    about = {"about": "A sentence."}
+    licence = "// Licensed to the Apache Software Foundation (ASF) under one or more\n"
+    texts = {
+        "NewRequest": licence + json.dumps(message(field("A", **about), name="NewRequest")),
+        "OwnRequest": json.dumps(message(field("A", **about), name="OwnRequest", apiKey=901)),
+        "FetchRequest": json.dumps(message(field("A", **about), name="FetchRequest", apiKey=1)),
+    }
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / f"{name}.json").write_text(text)
+    assert main(["import", "--release", "v1", "--out", str(tmp_path / "out"), str(folder)]) == 0
+    kept = {
+        path.stem: "A sentence." in path.read_text() for path in (tmp_path / "out").rglob("*.json")
+    }
+    assert kept == {"NewRequest": False, "OwnRequest": True, "FetchRequest": False}
+
+
+def test_import_keeps_going_without_half_a_pair(tmp_path: Path, capsys: Captured) -> None:
+    folder, out = tmp_path / "own", tmp_path / "out"
+    folder.mkdir()
+    for number, name in enumerate(("Good", "Bad", "Worse")):
+        for kind in ("request", "response"):
+            own = message(field("A"), name=name + kind.capitalize(), type=kind, apiKey=900 + number)
+            text = json.dumps(own)
+            if (name, kind) == ("Bad", "request"):
+                text = text.replace("int32", "int33")
+            if (name, kind) == ("Worse", "response"):
+                text = text[:-1]
+            (folder / f"{own['name']}.json").write_text(text)
+    command = ["import", "--keep-going", "--release", "v1", "--out", str(out), str(folder)]
+    assert main(command) == 1
+    assert {path.stem for path in out.rglob("*.json")} == {"GoodRequest", "GoodResponse"}
+    printed = capsys.readouterr().out
+    assert "BadResponse is left out, because its request could not be read" in printed
+    assert "WorseRequest is left out, because its response could not be read" in printed
+
+
+def test_generate_warns_of_probable_mistakes(tmp_path: Path, capsys: Captured) -> None:
+    keyed = field("Items", "[]Item", fields=[field("Id", mapKey=True)])
+    plain = field("Items", "[]Item", fields=[field("Id")])
+    write_definitions(tmp_path / "own" / "v1", [data(keyed, name="Stock")])
+    newest = [
+        data(plain, name="Stock"),
+        message(field("Late", versions="9+"), name="LonelyRequest"),
+    ]
+    write_definitions(tmp_path / "own" / "v2", newest)
+    schemas, out = str(tmp_path / "own"), str(tmp_path / "shop")
+    assert main(["generate", "--schemas", schemas, "--package", "shop", "--out", out]) == 0
+    warnings = capsys.readouterr().err.splitlines()
+    assert [line.partition(".json: ")[2] for line in warnings] == [
+        "LonelyRequest has no response: no response has api key 900",
+        "field Late: is in no valid version: its versions are 9+, those of the message 0-2",
+        "field Item.Id: was a mapKey in v1; the class has no find by it now",
+    ]
+    assert all(line.startswith("kproto-codegen: warning: own/v2/") for line in warnings)
+
+
+def test_kafkas_own_definitions_cause_no_warning(tmp_path: Path, capsys: Captured) -> None:
+    releases = load_releases(SCHEMAS)
+    assert union_warnings(unite(releases), releases) == []

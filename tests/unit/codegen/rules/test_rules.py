@@ -347,7 +347,6 @@ REFUSED: list[tuple[Source, str]] = [
         "a field of type []int32 cannot have fields",
     ),
     # entity_type
-    (message(field("A", "string", entityType="country")), "'country' is no entity type"),
     (
         message(field("A", "int32", entityType="topicName")),
         "a topicName is of type string, not int32",
@@ -423,6 +422,13 @@ def test_invalid_definitions_are_refused(source: Source, reason: str) -> None:
     found = faults(source)
     assert any(reason in fault for fault in found), found
     assert all(fault.startswith("sample.json:") for fault in found), found
+
+
+def test_entity_type_of_another_project_is_noted() -> None:
+    own = message(field("A", "int64", entityType="streamId"))
+    assert faults(own) == []
+    (note,) = notes(own)
+    assert "'streamId' is no entity type of Kafka, which has " in note
 
 
 def test_one_fault_is_one_finding() -> None:

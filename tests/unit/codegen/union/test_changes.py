@@ -42,9 +42,58 @@ def test_the_same_release_has_no_changes() -> None:
     assert change_keys(spec(*BASE), spec(*BASE)) == set()
 
 
-def test_new_fields_and_versions_are_no_change() -> None:
-    newer = spec(*BASE, field("D", versions="3+"), validVersions="0-3")
-    assert change_keys(spec(*BASE), newer) == set()
+def test_new_versions_and_their_fields_are_listed() -> None:
+    added = field("D", "[]S", versions="3-4", fields=[field("X", versions="3-4")])
+    newer = spec(*BASE, added, field("E", versions="4+"), validVersions="0-4")
+    assert change_keys(spec(*BASE), newer) == {
+        ("version added", "3,4", "", False),
+        ("field added", "3,4", "D", False),
+        ("field added", "4", "E", False),
+    }
+
+
+def test_field_of_a_known_struct_is_listed_by_its_path() -> None:
+    older = spec(field("A", "[]S", fields=[field("X")]))
+    inner = [field("X"), field("Y", versions="3+")]
+    newer = spec(field("A", "[]S", fields=inner), validVersions="0-3")
+    assert ("field added", "3", "A.Y", False) in change_keys(older, newer)
+
+
+def test_new_message_is_listed_once() -> None:
+    found = release_changes(
+        Release("1.0", (spec(*BASE),)),
+        Release("2.0", (spec(*BASE), spec(field("A"), name="NewRequest", apiKey=901))),
+    )
+    assert found == [Change("NewRequest", (0, 1, 2), "message added", "", "", False)]
+
+
+def test_renumbered_versions_are_not_new() -> None:
+    newer = spec(*BASE, name="NewRequest", validVersions="0-3")
+    assert change_keys(spec(*BASE), newer) == {
+        ("message renamed", "0,1,2", "", False),
+        ("version added", "3", "", False),
+    }
+
+
+def test_renamed_request_of_another_module_is_found() -> None:
+    """The API keys of requests are global; those of other types belong to their module."""
+    older = spec(*BASE).with_module("kafka")
+    newer = spec(*BASE, name="NewRequest").with_module("rpc")
+    assert change_keys(older, newer) == {("message renamed", "0,1,2", "", False)}
+    same = {"type": "metadata", "flexibleVersions": "0+"}
+    older = spec(*BASE, **same).with_module("kafka")
+    newer = spec(*BASE, name="NewRecord", **same).with_module("rpc")
+    assert ("message dropped", "0,1,2", "", True) in change_keys(older, newer)
+
+
+def test_dropped_map_key_is_listed() -> None:
+    def keyed(*, key: bool) -> MessageSpec:
+        return spec(field("A", "[]S", fields=[field("X", mapKey=key), field("Y")]))
+
+    assert change_keys(keyed(key=True), keyed(key=False)) == {
+        ("map key dropped", "0,1,2", "S.X", False)
+    }
+    assert change_keys(keyed(key=False), keyed(key=True)) == set()
 
 
 @pytest.mark.parametrize(
@@ -139,8 +188,9 @@ def test_data_becomes_coordinator_keys_by_number() -> None:
     ]
     release = Release("1.0", (older,))
     assert release_changes(release, Release("2.0", (*keys,)))[0].kind == "message renumbered"
-    (change,) = release_changes(release, Release("2.0", (*keys[:2],)))
+    change, *added = release_changes(release, Release("2.0", (*keys[:2],)))
     assert (change.kind, change.versions) == ("message type changed", (0, 1, 2))
+    assert [each.message for each in added] == ["OtherKey"]
 
 
 def test_an_array_of_primitives_may_become_one_of_single_field_structs() -> None:
@@ -259,7 +309,14 @@ def test_changes_between_kafka_releases_are_found() -> None:
     }
     assert by_kind["fields changed", True] == {"ShareGroupMetadataValue"}
     assert by_kind["fields changed", False] == {"ReadShareGroupStateSummaryResponse"}
+    assert by_kind["message added", False] >= {"StreamsGroupHeartbeatRequest"}
+    added = [change for change in found if change.kind == "field added"]
+    assert ("StreamsGroupHeartbeatRequest", "") not in {(c.message, c.field) for c in added}
+    assert ("FetchRequest", "Topics.Partitions.HighWatermark") in {
+        (change.message, change.field) for change in added
+    }
     compatible = {"message renamed", "message renumbered", "field renamed", "tagged field added"}
+    compatible |= {"message added", "version added", "field added"}
     assert set(by_kind) == {
         ("message dropped", True),
         ("version dropped", True),
@@ -351,12 +408,16 @@ def test_check_ends_with_1_on_a_breaking_change(
     assert lines[-1] == "1 breaking changes, 0 compatible ones"
 
 
-def test_check_ends_with_0_without_one(
+def test_check_ends_with_0_if_versions_are_only_added(
     two_releases: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = two_releases
     assert main(["check", new, old]) == 0
-    assert capsys.readouterr().out == "0 breaking changes, 0 compatible ones\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "            MESSAGE        VERSIONS  CHANGE         FIELD  DETAIL",
+        "compatible  SampleRequest  0         version added",
+        "0 breaking changes, 1 compatible ones",
+    ]
 
 
 def test_check_prints_json(

@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 from kproto_codegen.error_code import ErrorCode
 from kproto_codegen.errors import DefinitionError
-from kproto_codegen.releases.release import Release
+from kproto_codegen.releases.release import Release, load_releases
 from kproto_codegen.union.merge import wire_form
 from kproto_codegen.union.release_union import (
     Difference,
     Union,
     layout_differences,
-    load_union,
     unite,
 )
 
@@ -40,7 +39,7 @@ RELEASES = ("3.9.2", "4.4.0")
 @cache
 def kafka() -> Union:
     """Returns the union of the committed releases."""
-    return load_union(SCHEMAS)
+    return unite(load_releases(SCHEMAS))
 
 
 def released_versions() -> set[tuple[str, int]]:
