@@ -75,7 +75,7 @@ def test_batch_has_at_most_the_rows_that_spark_accepts(
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
+@pytest.mark.thorough
 def test_pyspark_with_a_row_limit_returns_each_row_once(
     spark_environment: None, embedded_topics: Topics, topic_name: str
 ) -> None:

@@ -37,7 +37,7 @@ def rows(spark: Any, lake: Path) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in read.collect()), key=repr)
 
 
-@pytest.mark.parametrize("letters", [False, True])
+@pytest.mark.parametrize("letters", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_joined_increments_have_the_same_rows(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, letters: bool
 ) -> None:

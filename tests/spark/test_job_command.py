@@ -64,11 +64,19 @@ def test_output_of_the_command(embedded_topics: Topics, topic_name: str, tmp_pat
             "fs.s3a.S3AFileSystem not found",
         ),
         (["--set", "output.options.compression=zzz"], r"[CODEC_NOT_AVAILABLE.WITH_AVAILABLE_"),
-        (["--spark", "spark.sql.shuffle.partitions=x"], "INVALID_CONF_VALUE"),
-        (["--spark", "spark.master=nowhere"], "Master must either be yarn or start with spark"),
-        (
-            ["--output", "/proc/nowhere/lake"],
-            "No such file or directory: '/proc/nowhere'",
+        *(
+            pytest.param(*each, marks=pytest.mark.thorough)
+            for each in (
+                (["--spark", "spark.sql.shuffle.partitions=x"], "INVALID_CONF_VALUE"),
+                (
+                    ["--spark", "spark.master=nowhere"],
+                    "Master must either be yarn or start with spark",
+                ),
+                (
+                    ["--output", "/proc/nowhere/lake"],
+                    "No such file or directory: '/proc/nowhere'",
+                ),
+            )
         ),
     ],
 )

@@ -74,8 +74,8 @@ STEPS = [step for step in ALL_STEPS if step != "dead letters written"]
 @pytest.mark.parametrize(
     ("letters", "times"),
     [
-        (False, 1),
         (True, 2),
+        pytest.param(False, 1, marks=pytest.mark.thorough),
         pytest.param(False, 2, marks=pytest.mark.thorough),
         pytest.param(True, 1, marks=pytest.mark.thorough),
     ],

@@ -46,6 +46,7 @@ def lake(
         yield programs, {"format": request.param, "path": path}
 
 
+@pytest.mark.thorough
 def test_increment_is_written_once_after_a_kill_at_each_step(
     lake: tuple[SparkPrograms, dict[str, Any]], embedded_topics: Topics, topic_name: str
 ) -> None:
@@ -137,7 +138,7 @@ def test_delta_has_an_active_session_in_each_thread(
     assert found == {"before": False, "version": 0, "after": True}
 
 
-@pytest.mark.parametrize("format_", TABLES)
+@pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.thorough)])
 def test_killed_command_writes_each_event_once(
     spark_environment: None, embedded: str, tmp_path: Path, format_: str
 ) -> None:

@@ -47,7 +47,7 @@ def options(topics: Topics, topic: str, **others: str) -> dict[str, str]:
 
 LIMITS = [
     {"maxOffsetsPerTrigger": "70"},
-    {"maxOffsetsPerTrigger": "1"},
+    pytest.param({"maxOffsetsPerTrigger": "1"}, marks=pytest.mark.thorough),
     {"minOffsetsPerTrigger": "10", "maxTriggerDelay": "1s"},
     {},
 ]

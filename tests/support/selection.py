@@ -43,6 +43,8 @@ TOGETHER = (
     ("tests/kafka/test_requests_of_many_brokers.py", "clusters"),
     ("tests/kafka/test_secured_cluster.py", "clusters"),
     ("tests/interop/test_cluster_like_kafka.py", "clusters"),
+    ("tests/kafka/test_real_old_brokers.py", "old brokers"),
+    ("tests/spark/test_old_brokers.py", "old brokers"),
     ("tests/kafka/", "brokers"),
     ("tests/spark/test_cluster.py", "spark programs"),
     ("tests/spark/test_demo.py", "spark programs"),
@@ -73,7 +75,7 @@ the definitions share what `committed_release` has read.
 THOROUGH = "thorough"
 """Marks long versions of exhaustive tests. Such a test is exhaustive too."""
 
-LONGEST = ("spark", "brokers", "spark programs", "clusters", "reference")
+LONGEST = ("spark", "brokers", "spark programs", "old brokers", "clusters", "reference")
 """Groups that take minutes, longest first: a group that starts last would keep one worker busy."""
 
 SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
