@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
@@ -70,6 +71,7 @@ from .settings import ClientSettings, contradicting_prefixes, parse_bootstrap
 
 if TYPE_CHECKING:
     from ..security.properties import PropertySource
+    from .admin.admin import Admin
 
 __all__ = ["Client"]
 
@@ -227,6 +229,14 @@ class Client:
     def cluster(self) -> Cluster:
         """The brokers and topics of the latest metadata."""
         return self._view.cluster
+
+    @cached_property
+    def admin(self) -> Admin:
+        """The operations of Kafka's Admin interface; see `Admin`."""
+        from .admin.admin import Admin  # few clients need it
+        from .admin.requester import AdminRequester
+
+        return Admin(AdminRequester(self._view))
 
     @property
     def message_format(self) -> int:
