@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         TransactionError,
         failure_of,
     )
+    from .client.admin import Admin, AdminError
     from .protocol.broker_errors import (
         AuthorizationError,
         ClusterAuthorizationError,
@@ -121,6 +122,8 @@ __all__ = [
     "Ack",
     "AckEvent",
     "Acks",
+    "Admin",
+    "AdminError",
     "Assignor",
     "AuthenticationError",
     "AuthorizationError",
@@ -214,6 +217,8 @@ __all__ = [
 
 #: The modules of public names that are in neither `kproto.client` nor an error module.
 _ELSEWHERE = {
+    "Admin": ".client.admin",
+    "AdminError": ".client.admin",
     "BearerToken": ".protocol.sasl",
     "ClientCredentials": ".security",
     "DelegationToken": ".security",
@@ -262,6 +267,7 @@ _BROKER_ERRORS = frozenset(
 )
 
 _ERRORS_OF_CLIENT = {
+    "AdminError",
     "CommitFailedError",
     "DeliveryError",
     "FatalTransactionError",

@@ -5,9 +5,6 @@ An operation that the embedded broker does not answer runs on real brokers only.
 
 from __future__ import annotations
 
-import asyncio
-import uuid
-from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import pytest
@@ -24,30 +21,10 @@ from kproto.client.admin.errors import AdminError
 from kproto.client.admin.groups import MemberToRemove
 from kproto.client.admin.offsets import OffsetSpec
 from kproto.client.admin.topics import NewPartitions
-from kproto.wire.errors import BrokerResponseError, UnsupportedVersionError
+from kproto.wire.errors import UnsupportedVersionError
 from kproto.wire.uuid import Uuid
+from tests.support.admin_calls import error_names, eventually, new_name
 from tests.support.any_broker import EMBEDDED
-
-
-def new_name(what: str) -> str:
-    return f"admin-{what}-{uuid.uuid4().hex[:12]}"
-
-
-def error_names(error: AdminError) -> dict[object, str]:
-    return {
-        part: each.name if isinstance(each, BrokerResponseError) else type(each).__name__
-        for part, each in error.errors.items()
-    }
-
-
-async def eventually(check: Callable[[], Awaitable[None]]) -> None:
-    """Repeats `check` until the brokers have the metadata of a change."""
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                return await check()
-            except (AssertionError, KeyError, pytest.fail.Exception):
-                await asyncio.sleep(0.02)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from tests.support.pages import blocks, page_text, run_program
 
 PAGES = (
+    "docs/how-to/admin.md",
     "docs/how-to/broker.md",
     "docs/explanation/client.md",
     "docs/how-to/old-brokers.md",

@@ -98,6 +98,7 @@ def test_every_message_is_in_the_index() -> None:
     ("package", "page"),
     [
         ("kproto", "kproto"),
+        ("kproto.client.admin", "admin"),
         ("kproto_cloudevents", "cloudevents"),
         ("kproto_pipeline", "pipeline"),
     ],

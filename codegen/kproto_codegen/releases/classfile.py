@@ -1,4 +1,4 @@
-"""Reads the constants of an enum from its Java class file; needs no Java.
+"""Reads a Java class file: the constants of an enum, and the public methods; needs no Java.
 
 Parses the class file format (JVM specification, chapter 4): constant pool, superclass, fields,
 methods and bootstrap methods. Then follows those instructions of the static initializer that create
@@ -45,6 +45,7 @@ _CONSTANT_SIZES: Final = {
     3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4,
     15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2,
 }  # fmt: skip
+_ACC_PUBLIC: Final = 0x0001
 _ACC_ENUM: Final = 0x4000  # the flag of the fields that are the constants of an enum
 _NEW_INVOKE_SPECIAL: Final = 8  # the kind of a method handle for a constructor
 
@@ -83,6 +84,10 @@ class ClassFile:
         self._enum_fields = [field.name for field in fields if field.flags & _ACC_ENUM]
         position, methods = self._read_members(position)
         self._methods = {method.name: method.attributes for method in methods}
+        #: The names of the public methods, in the order of the class file, each once.
+        self.public_methods = tuple(
+            dict.fromkeys(each.name for each in methods if each.flags & _ACC_PUBLIC)
+        )
         _, self._attributes = self._read_attributes(position)
 
     def _u1(self, at: int) -> int:

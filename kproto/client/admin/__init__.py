@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .acl_types import AclOperation, AclPermissionType, PatternType, ResourceType
+    from .acls import AclBinding, AclBindingFilter
     from .admin import Admin
+    from .cluster import BrokerDescription, ClusterDescription
     from .configs import (
         AlterConfigOp,
         ConfigEntry,
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
         ConfigSynonym,
         ConfigType,
     )
+    from .elections import ElectionType
     from .errors import AdminError
+    from .features import FeatureMetadata, FeatureUpdate, FeatureVersions, UpgradeType
     from .group_offsets import PartitionLag, SharePartitionOffset
     from .groups import (
         ClassicGroupDescription,
@@ -31,7 +35,18 @@ if TYPE_CHECKING:
         MemberDescription,
         MemberToRemove,
     )
+    from .log_dirs import LogDirDescription, ReplicaInfo, ReplicaLogDirInfo, TopicPartitionReplica
     from .offsets import ListedOffset, OffsetSpec
+    from .producers import ProducerState
+    from .quorum import QuorumInfo, QuorumReplica, RaftVoterEndpoint
+    from .quotas import ClientQuotaEntity, ClientQuotaFilter, QuotaName
+    from .reassignments import PartitionReassignment
+    from .scram_users import (
+        ScramCredential,
+        ScramMechanism,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
+    )
     from .share_groups import ShareGroupDescription, ShareMemberDescription
     from .streams_groups import (
         StreamsGroupDescription,
@@ -40,17 +55,31 @@ if TYPE_CHECKING:
         StreamsTasks,
         StreamsTopicInfo,
     )
+    from .tokens import DelegationTokenInfo
     from .topic_descriptions import PartitionDescription, TopicDescription, TopicListing
     from .topics import CreatedTopic, NewPartitions, NewTopic
+    from .transactions import (
+        AbortTransactionSpec,
+        ProducerIdAndEpoch,
+        TransactionDescription,
+        TransactionListing,
+    )
 
 __all__ = [
+    "AbortTransactionSpec",
+    "AclBinding",
+    "AclBindingFilter",
     "AclOperation",
     "AclPermissionType",
     "Admin",
     "AdminError",
     "AlterConfigOp",
+    "BrokerDescription",
     "ClassicGroupDescription",
     "ClassicMemberDescription",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClusterDescription",
     "ConfigEntry",
     "ConfigOpType",
     "ConfigResource",
@@ -60,8 +89,14 @@ __all__ = [
     "ConfigType",
     "ConsumerGroupDescription",
     "CreatedTopic",
+    "DelegationTokenInfo",
+    "ElectionType",
+    "FeatureMetadata",
+    "FeatureUpdate",
+    "FeatureVersions",
     "GroupListing",
     "ListedOffset",
+    "LogDirDescription",
     "MemberDescription",
     "MemberToRemove",
     "NewPartitions",
@@ -69,8 +104,19 @@ __all__ = [
     "OffsetSpec",
     "PartitionDescription",
     "PartitionLag",
+    "PartitionReassignment",
     "PatternType",
+    "ProducerIdAndEpoch",
+    "ProducerState",
+    "QuorumInfo",
+    "QuorumReplica",
+    "QuotaName",
+    "RaftVoterEndpoint",
+    "ReplicaInfo",
+    "ReplicaLogDirInfo",
     "ResourceType",
+    "ScramCredential",
+    "ScramMechanism",
     "ShareGroupDescription",
     "ShareMemberDescription",
     "SharePartitionOffset",
@@ -81,17 +127,30 @@ __all__ = [
     "StreamsTopicInfo",
     "TopicDescription",
     "TopicListing",
+    "TopicPartitionReplica",
+    "TransactionDescription",
+    "TransactionListing",
+    "UpgradeType",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
 ]
 
 #: The module of each public name.
 _MODULES: Final = {
+    "AbortTransactionSpec": "transactions",
+    "AclBinding": "acls",
+    "AclBindingFilter": "acls",
     "AclOperation": "acl_types",
     "AclPermissionType": "acl_types",
     "Admin": "admin",
     "AdminError": "errors",
     "AlterConfigOp": "configs",
+    "BrokerDescription": "cluster",
     "ClassicGroupDescription": "groups",
     "ClassicMemberDescription": "groups",
+    "ClientQuotaEntity": "quotas",
+    "ClientQuotaFilter": "quotas",
+    "ClusterDescription": "cluster",
     "ConfigEntry": "configs",
     "ConfigOpType": "configs",
     "ConfigResource": "configs",
@@ -101,8 +160,14 @@ _MODULES: Final = {
     "ConfigType": "configs",
     "ConsumerGroupDescription": "groups",
     "CreatedTopic": "topics",
+    "DelegationTokenInfo": "tokens",
+    "ElectionType": "elections",
+    "FeatureMetadata": "features",
+    "FeatureUpdate": "features",
+    "FeatureVersions": "features",
     "GroupListing": "groups",
     "ListedOffset": "offsets",
+    "LogDirDescription": "log_dirs",
     "MemberDescription": "groups",
     "MemberToRemove": "groups",
     "NewPartitions": "topics",
@@ -110,8 +175,19 @@ _MODULES: Final = {
     "OffsetSpec": "offsets",
     "PartitionDescription": "topic_descriptions",
     "PartitionLag": "group_offsets",
+    "PartitionReassignment": "reassignments",
     "PatternType": "acl_types",
+    "ProducerIdAndEpoch": "transactions",
+    "ProducerState": "producers",
+    "QuorumInfo": "quorum",
+    "QuorumReplica": "quorum",
+    "QuotaName": "quotas",
+    "RaftVoterEndpoint": "quorum",
+    "ReplicaInfo": "log_dirs",
+    "ReplicaLogDirInfo": "log_dirs",
     "ResourceType": "acl_types",
+    "ScramCredential": "scram_users",
+    "ScramMechanism": "scram_users",
     "ShareGroupDescription": "share_groups",
     "ShareMemberDescription": "share_groups",
     "SharePartitionOffset": "group_offsets",
@@ -122,6 +198,12 @@ _MODULES: Final = {
     "StreamsTopicInfo": "streams_groups",
     "TopicDescription": "topic_descriptions",
     "TopicListing": "topic_descriptions",
+    "TopicPartitionReplica": "log_dirs",
+    "TransactionDescription": "transactions",
+    "TransactionListing": "transactions",
+    "UpgradeType": "features",
+    "UserScramCredentialDeletion": "scram_users",
+    "UserScramCredentialUpsertion": "scram_users",
 }
 
 

@@ -5,15 +5,28 @@ The calls of each area are in a base class; the requests and results are in a mo
 
 from __future__ import annotations
 
+from .cluster_admin import ClusterAdmin
 from .config_admin import ConfigAdmin
 from .group_admin import GroupAdmin
 from .group_offset_admin import GroupOffsetAdmin
+from .placement_admin import PlacementAdmin
+from .security_admin import SecurityAdmin
 from .topic_admin import TopicAdmin
+from .transaction_admin import TransactionAdmin
 
 __all__ = ["Admin"]
 
 
-class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, GroupOffsetAdmin):
+class Admin(
+    TopicAdmin,
+    ConfigAdmin,
+    GroupAdmin,
+    GroupOffsetAdmin,
+    SecurityAdmin,
+    PlacementAdmin,
+    ClusterAdmin,
+    TransactionAdmin,
+):
     """The operations of Kafka's Admin interface (kafka-clients 4.4), with its names in snake_case.
 
     `Client.admin` returns the object; it uses the connections and the metadata of the client. Each

@@ -150,9 +150,11 @@ def explained_unsupported(
 
     kind = type(request)
     limit = lowest_version_limit(versioned_fields(kind._definition()), request)
-    version = kind.VALID_VERSIONS.start if limit is None else limit.versions.lowest
+    lowest = kind.VALID_VERSIONS.start if limit is None else limit.versions.lowest
+    stable = range(lowest, kind.LATEST_STABLE + 1)  # the lowest may never have been stable
     try:
-        release = release_table.added_in(kind.API_KEY, version)
+        found = ((each, release_table.added_in(kind.API_KEY, each)) for each in stable)
+        version, release = next((each for each in found if each[1]), (lowest, None))
     except LookupError:  # a request of the user
         return error
     if release is None or _SINCE in str(error):

@@ -55,10 +55,8 @@ _UNKNOWN = " (an attempt was not answered; a broker may have made the change)"
 
 def _part(part: Any) -> str:
     match part:
-        case (str(topic), int(partition)):
+        case (str(topic), int(partition)) if type(part) is tuple:
             return f"{topic}[{partition}]"
-        case (str(topic), int(partition), int(broker)):
-            return f"{topic}[{partition}] on broker {broker}"
         case str():
             return repr(part)
         case int():

@@ -55,7 +55,7 @@ __all__ = [
     "remove_members_call",
 ]
 
-#: The types of groups, as ListGroups writes them.
+#: The types of groups, as Kafka's Java client writes them; brokers write them in lower case.
 CLASSIC: Final = "Classic"
 CONSUMER: Final = "Consumer"
 
@@ -181,7 +181,9 @@ def listed_groups(response: ListGroupsResponse) -> list[GroupListing] | KprotoEr
 
 
 def _listing(group: ListedGroup) -> GroupListing:
-    return GroupListing(group.group_id, group.group_type, group.protocol_type, group.group_state)
+    return GroupListing(
+        group.group_id, group.group_type.capitalize(), group.protocol_type, group.group_state
+    )
 
 
 def matching_groups(

@@ -20,6 +20,7 @@ from kproto import (
 )
 from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.client.admin.errors import AdminError
+from kproto.client.admin.log_dirs import TopicPartitionReplica
 from kproto.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -358,7 +359,7 @@ def test_an_admin_error_can_be_pickled_and_copied() -> None:
 def test_the_text_of_an_admin_error_names_parts_of_every_kind() -> None:
     errors: dict[Any, KprotoError] = {
         ("t", 3): KprotoError("x"),
-        ("t", 3, 1): KprotoError("y"),
+        TopicPartitionReplica("t", 3, 1): KprotoError("y"),
         7: KprotoError("z"),
     }
     text = str(AdminError("moving", {}, errors))
