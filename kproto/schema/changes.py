@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from .definitions import union
+from .definitions import Definitions, union
 from .layout import LayoutField, StructLayout, WireType, layout, struct_of
 from .layout_comparison import default_words
 from .release_table import ApiRange, former_api_names, ranges
@@ -30,6 +30,7 @@ __all__ = [
     "changes",
     "compare",
     "find_message",
+    "layout_changes",
     "message_layout",
 ]
 
@@ -142,30 +143,31 @@ class ReleaseComparison:
         }
 
 
-def find_message(name: str) -> MessageSpec:
+def find_message(name: str, known: Definitions | None = None) -> MessageSpec:
     """Returns the message called `name`. Raises UnknownNameError if no message has this name.
 
-    `name` may be a former name of the message, or a former name of an API followed by `Request` or
-    `Response`.
+    `name` may be a former name of the message, or a former name of an API of Kafka followed by
+    `Request` or `Response`. `known` are the definitions to search, by default Kafka's.
     """
-    messages = union()
+    messages = union() if known is None else known
     if name in messages:
         return messages[name]
     for each in messages.former(name):
         return messages[each]
     for kind in ("Request", "Response"):
         api = name.removesuffix(kind)
-        if api != name and api in former_api_names():
+        if messages is union() and api != name and api in former_api_names():
             return messages[former_api_names()[api] + kind]
     raise unknown_name_error("no message is called", name, messages)
 
 
-def message_layout(name: str, version: int) -> StructLayout:
+def message_layout(name: str, version: int, known: Definitions | None = None) -> StructLayout:
     """Returns the layout of a message version.
 
-    Raises UnknownNameError for an unknown message or version.
+    `known` are the definitions to search, by default Kafka's. Raises UnknownNameError for an
+    unknown message or version.
     """
-    return _layout(find_message(name), version)
+    return _layout(find_message(name, known), version)
 
 
 def _layout(message: MessageSpec, version: int) -> StructLayout:
@@ -176,18 +178,21 @@ def _layout(message: MessageSpec, version: int) -> StructLayout:
     return layout(message, version)
 
 
-def changes(message: str, older: int, newer: int) -> tuple[FieldChange, ...]:
+def changes(
+    message: str, older: int, newer: int, known: Definitions | None = None
+) -> tuple[FieldChange, ...]:
     """Returns the changes from version `older` of a message to version `newer`.
 
     A struct comes before its fields. If a struct is added or removed, its fields are listed too.
-    Raises UnknownNameError for an unknown message or version.
+    `known` are the definitions to search, by default Kafka's. Raises UnknownNameError for an
+    unknown message or version.
     """
-    spec = find_message(message)
-    before, after = _layout(spec, older), _layout(spec, newer)
-    return tuple(_message_changes(before, after))
+    spec = find_message(message, known)
+    return tuple(layout_changes(_layout(spec, older), _layout(spec, newer)))
 
 
-def _message_changes(before: StructLayout, after: StructLayout) -> Iterator[FieldChange]:
+def layout_changes(before: StructLayout, after: StructLayout) -> Iterator[FieldChange]:
+    """Yields the changes from one layout of a message to another; see `changes`."""
     if before.flexible != after.flexible:
         detail = "compact lengths, tagged fields" if after.flexible else "int lengths, no tags"
         yield FieldChange(ChangeKind.FLEXIBLE, "", detail)

@@ -17,7 +17,14 @@ from .specs import MessageSpec
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["FILE_NAME", "Definitions", "definition_line", "definitions_of", "union"]
+__all__ = [
+    "FILE_NAME",
+    "Definitions",
+    "definition_line",
+    "definitions_of",
+    "definitions_of_package",
+    "union",
+]
 
 #: The name of a definitions file inside a package.
 FILE_NAME: Final = "definitions.jsonl"
@@ -81,7 +88,7 @@ def definition_line(spec: MessageSpec) -> str:
 
 
 @lru_cache(maxsize=32)
-def _of_package(package: str) -> Definitions | None:
+def definitions_of_package(package: str) -> Definitions | None:
     """Returns the definitions that a Python package contains; None if it has no file FILE_NAME.
 
     The package may be in a directory or in a zip file.
@@ -92,7 +99,7 @@ def _of_package(package: str) -> Definitions | None:
 
 def union() -> Definitions:
     """Returns kproto's own definitions, the union of all Kafka releases."""
-    shipped = _of_package(__name__.rpartition(".")[0])
+    shipped = definitions_of_package(__name__.rpartition(".")[0])
     assert shipped is not None
     return shipped
 
@@ -103,4 +110,4 @@ def definitions_of(module: str) -> Definitions:
     If the package has no definitions file, returns kproto's own definitions, the union of all Kafka
     releases.
     """
-    return _of_package(module.rpartition(".")[0]) or union()
+    return definitions_of_package(module.rpartition(".")[0]) or union()

@@ -6,11 +6,12 @@ Sizes and offsets are in bytes, without the header of the request or response.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from .changes import find_message, message_layout
+from .definitions import Definitions, union
 from .glossary import load_glossary
 from .layout import FORMATS, LayoutField, StructLayout, WireType, struct_of
 from .layout_comparison import default_words
@@ -32,7 +33,8 @@ class LayoutRow:
     - `default`: the default in the definition, or the implied default of the type: `0`, `false`,
       `""`, `[]`, `{}`, `null`, and `zero` for a uuid.
     - `versions`: the versions that have the field, such as `3+`.
-    - `meaning`: the sentence of the glossary, "" if there is none.
+    - `meaning`: the sentence of the glossary, "" if there is none. For a message that is not
+      Kafka's, the `about` of the field's definition.
     """
 
     field: str
@@ -65,33 +67,52 @@ class LayoutRow:
         }
 
 
-def message_rows(message: str, version: int) -> tuple[LayoutRow, ...]:
+def message_rows(
+    message: str, version: int, known: Definitions | None = None
+) -> tuple[LayoutRow, ...]:
     """Returns a row for each field of a message version.
 
-    A struct comes before its fields, and tagged fields come last. Raises UnknownNameError for an
-    unknown message or version.
+    A struct comes before its fields, and tagged fields come last. `known` are the definitions to
+    search, by default Kafka's. Raises UnknownNameError for an unknown message or version.
     """
-    spec = find_message(message)
-    return tuple(_rows(message_layout(message, version), spec.name, "", "", 0))
+    name = find_message(message, known).name
+    meaning = _kafka_meaning(name) if known is None or known is union() else _own_meaning
+    return tuple(_rows(message_layout(name, version, known), meaning, "", "", 0))
 
 
-def least_size(message: str, version: int) -> tuple[int | None, int]:
+def _kafka_meaning(message: str) -> Callable[[str, LayoutField], str]:
+    """Returns the function that looks up the glossary's sentence for a field of a struct."""
+    return lambda struct, field: load_glossary().field(message, struct, field.name) or ""
+
+
+def _own_meaning(struct: str, field: LayoutField) -> str:
+    return field.spec.about
+
+
+def least_size(
+    message: str, version: int, known: Definitions | None = None
+) -> tuple[int | None, int]:
     """Returns the size of a message version and its least size, in bytes.
 
     The size is None if it depends on the values. Tagged fields do not count in the least size,
-    because they are not written at their defaults. Raises UnknownNameError for an unknown message
-    or version.
+    because they are not written at their defaults. `known` are the definitions to search, by
+    default Kafka's. Raises UnknownNameError for an unknown message or version.
     """
-    return _struct_size(message_layout(message, version))
+    return _struct_size(message_layout(message, version, known))
 
 
 def _rows(
-    layout: StructLayout, message: str, prefix: str, base: str, start: int | None
+    layout: StructLayout,
+    meaning: Callable[[str, LayoutField], str],
+    prefix: str,
+    base: str,
+    start: int | None,
 ) -> Iterator[LayoutRow]:
     """Yields a row for each field of the struct `layout`, and of the structs inside it.
 
-    `base` is the `counts_from` of the rows. `start` is the offset of the struct from `base`; None
-    if the offset depends on values. `prefix` is the path of the struct, with a dot at the end.
+    `meaning` returns the sentence for a field, given the name of its struct and the field. `base`
+    is the `counts_from` of the rows. `start` is the offset of the struct from `base`; None if the
+    offset depends on values. `prefix` is the path of the struct, with a dot at the end.
     """
     at = start
     for field in layout.all_fields():
@@ -109,16 +130,16 @@ def _rows(
             str(field.spec.versions),
             size,
             least,
-            load_glossary().field(message, layout.name, field.name) or "",
+            meaning(layout.name, field),
         )
         inner = struct_of(field.type)
         if inner is not None:
             path = prefix + field.name
             if field.type.element is not None or field.tag is not None:
-                yield from _rows(inner, message, f"{path}.", path, 0)
+                yield from _rows(inner, meaning, f"{path}.", path, 0)
             else:  # a nullable struct begins with a marker byte
                 begins = None if at is None else at + (1 if field.type.nullable else 0)
-                yield from _rows(inner, message, f"{path}.", base, begins)
+                yield from _rows(inner, meaning, f"{path}.", base, begins)
         at = None if at is None or size is None else at + size
 
 

@@ -10,8 +10,11 @@
     study.changes("FetchRequest", 12, 13)        # field by field
     study.compare("3.9.2", "4.4.0")              # APIs, ranges, and what each new version changes
     study.meaning("FetchRequest", "Topics.Partitions.CurrentLeaderEpoch")
+    study.messages("Greet", known)               # messages of your own package
 
-The functions read data files in the package; they need no network and no generator.
+The functions read data files in the package; they need no network and no generator. Most functions
+about messages take the definitions of your own package as the last argument, `known`, as
+`protocol.message_classes.definitions_in` returns them.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from .changes import (
     find_message,
     message_layout,
 )
-from .definitions import union
+from .definitions import Definitions, union
 from .glossary import load_glossary
 from .kips import Kip, VersionNote, version_note, version_notes
 from .layout_table import LayoutRow, least_size, message_rows
@@ -81,44 +84,52 @@ __all__ = [
 ]
 
 
-def meaning(message: str, field_path: str = "") -> str:
+def meaning(message: str, field_path: str = "", known: Definitions | None = None) -> str:
     """Returns the glossary's sentence for a message, or for the field at `field_path`.
 
     The path has the names of the definition (`Topics.Partitions.LeaderEpoch`) or of attributes, as
     in an error (`topics[3].partitions[0].leader_epoch`). Returns "" if the glossary has no
-    sentence. Raises UnknownNameError for an unknown message or field.
+    sentence. `known` are the definitions to search, by default Kafka's; for other definitions,
+    returns the `about` of the field, and "" for a message. Raises UnknownNameError for an unknown
+    message or field.
     """
-    spec = find_message(message)
+    spec = find_message(message, known)
+    is_kafka = known is None or known is union()
     if not field_path:
-        return load_glossary().message(spec.name) or ""
+        return (load_glossary().message(spec.name) or "") if is_kafka else ""
     struct, field = find_field(spec, field_path)
+    if not is_kafka:
+        return field.about
     return load_glossary().field(spec.name, struct, field.name) or ""
 
 
-def messages(part: str = "") -> tuple[MessageSpec, ...]:
+def messages(part: str = "", known: Definitions | None = None) -> tuple[MessageSpec, ...]:
     """Returns the messages whose name contains `part`, sorted by name; all messages for "".
 
     Ignores case. If `part` is a number, returns the request and response with that api key. If no
-    name contains `part`, returns the messages that have a former name with `part` in it. Raises
-    UnknownNameError if there is no message to return.
+    name contains `part`, returns the messages that have a former name with `part` in it. `known`
+    are the definitions to search, by default Kafka's. Raises UnknownNameError if there is no
+    message to return.
     """
     folded = part.casefold()
-    specs = [union()[name] for name in sorted(union())]
+    all_known = union() if known is None else known
+    specs = [all_known[name] for name in sorted(all_known)]
     if part.isascii() and part.isdigit():
         kinds = {"request", "response"}
         found = [spec for spec in specs if spec.api_key == int(part) and spec.type in kinds]
     else:
         found = [spec for spec in specs if folded in spec.name.casefold()]
-        found = found or [spec for spec in specs if _formerly(spec, folded)]
+        is_kafka = all_known is union()
+        found = found or [spec for spec in specs if _formerly(spec, folded, is_kafka=is_kafka)]
     if not found:
-        raise unknown_name_error("no message has in its name", part, union())
+        raise unknown_name_error("no message has in its name", part, all_known)
     return tuple(found)
 
 
-def _formerly(spec: MessageSpec, folded: str) -> bool:
+def _formerly(spec: MessageSpec, folded: str, *, is_kafka: bool) -> bool:
     """Returns True if a former name of the message contains `folded`, which is casefolded."""
     former = [entry.name for entry in spec.formerly]
-    for name, newest in former_api_names().items():
+    for name, newest in former_api_names().items() if is_kafka else ():
         if spec.name in (f"{newest}Request", f"{newest}Response"):
             former.append(spec.name.replace(newest, name))
     return any(folded in name.casefold() for name in former)

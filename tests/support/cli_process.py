@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from .environment import ROOT
@@ -26,8 +27,9 @@ def started(
     before: Sequence[str] = (),
     stdout: Any = subprocess.PIPE,
     stderr: Any = subprocess.PIPE,
+    cwd: Path = ROOT,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Runs `BEFORE python OPTIONS -m MODULE ARGUMENTS`; kills the process when the block ends.
+    """Runs `BEFORE python OPTIONS -m MODULE ARGUMENTS` in `cwd`; kills it when the block ends.
 
     The caller must read the process's output, which is text.
     """
@@ -36,7 +38,7 @@ def started(
         stdout=stdout,
         stderr=stderr,
         text=True,
-        cwd=ROOT,
+        cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     with process:

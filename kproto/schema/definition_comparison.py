@@ -1,0 +1,203 @@
+"""Compares two sets of message definitions, such as two releases of a protocol of your own.
+
+`changes.compare` compares two releases of Kafka by a table of version ranges. This module compares
+the definitions themselves: every message, with or without an API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .changes import VersionChanges, layout_changes
+from .layout import layout
+from .layout_comparison import LayoutDifference, compare_layouts
+from .specs import MessageSpec
+from .versions import Versions
+
+__all__ = ["AlteredVersion", "DefinitionComparison", "MessageChange", "compare_definitions"]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageChange:
+    """A message whose name, api key, versions or marks differ between two sets of definitions.
+
+    Marks are the flexible, unstable and deprecated versions, and the listeners.
+    """
+
+    older: MessageSpec
+    newer: MessageSpec
+
+    @property
+    def added(self) -> tuple[int, ...]:
+        """Returns the versions that only the newer definition has."""
+        return tuple(
+            each for each in self.newer.valid_versions if each not in self.older.valid_versions
+        )
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Returns the versions that only the older definition has."""
+        return tuple(
+            each for each in self.older.valid_versions if each not in self.newer.valid_versions
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns this change as JSON data."""
+        return {
+            "older": _message_json(self.older),
+            "newer": _message_json(self.newer),
+            "added": list(self.added),
+            "dropped": list(self.dropped),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredVersion:
+    """A version of a message that has another layout in the newer definitions."""
+
+    message: str
+    version: int
+    differences: tuple[LayoutDifference, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns this version as JSON data; `changesBytes` tells whether encoded bytes differ."""
+        return {
+            "message": self.message,
+            "version": self.version,
+            "differences": [
+                {
+                    "kind": each.kind.value,
+                    "field": each.field,
+                    "detail": each.detail,
+                    "changesBytes": each.kind.changes_bytes,
+                }
+                for each in self.differences
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionComparison:
+    """The differences between two sets of definitions; messages are sorted by name.
+
+    - `added`, `removed`: the messages that only one of the sets has.
+    - `changed`: the messages that both have, but with another name, api key, versions or marks.
+    - `versions`: the changes in each added version of the `changed` messages, compared with the
+      version before. The lowest version of a message is left out.
+    - `altered`: versions that both have, but with another layout. A released version must not
+      change; `kproto-codegen check` tells which differences are compatible.
+    """
+
+    older: str
+    newer: str
+    added: tuple[MessageSpec, ...]
+    removed: tuple[MessageSpec, ...]
+    changed: tuple[MessageChange, ...]
+    versions: tuple[VersionChanges, ...]
+    altered: tuple[AlteredVersion, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns this comparison as JSON data."""
+        return {
+            "older": self.older,
+            "newer": self.newer,
+            "added": [_message_json(each) for each in self.added],
+            "removed": [_message_json(each) for each in self.removed],
+            "changed": [each.to_json() for each in self.changed],
+            "versions": [each.to_json() for each in self.versions],
+            "altered": [each.to_json() for each in self.altered],
+        }
+
+
+def compare_definitions(
+    older: str, before: Mapping[str, MessageSpec], newer: str, after: Mapping[str, MessageSpec]
+) -> DefinitionComparison:
+    """Compares two sets of definitions, by message name; `older` and `newer` are their names.
+
+    A message is the same in both sets if it has the same name, or else the same module, type and
+    api key. Messages without valid versions do not count.
+    """
+    before, after = (
+        {name: known[name] for name in known if known[name].valid_versions}
+        for known in (before, after)
+    )
+    renamed = _renamed(before, after)
+    pairs = [
+        (before[renamed.get(name, name)], spec)
+        for name, spec in sorted(after.items())
+        if renamed.get(name, name) in before
+    ]
+    kept = {old.name for old, _ in pairs}
+    both = {new.name for _, new in pairs}
+    changes = [MessageChange(old, new) for old, new in pairs if _facts(old) != _facts(new)]
+    return DefinitionComparison(
+        older,
+        newer,
+        tuple(spec for name, spec in sorted(after.items()) if name not in both),
+        tuple(spec for name, spec in sorted(before.items()) if name not in kept),
+        tuple(changes),
+        tuple(found for change in changes for found in _added_versions(change)),
+        tuple(found for old, new in pairs for found in _altered_versions(old, new)),
+    )
+
+
+def _renamed(before: Mapping[str, MessageSpec], after: Mapping[str, MessageSpec]) -> dict[str, str]:
+    """Returns the former name by name, for each message that has another name in `before`."""
+    by_key = {_key(spec): name for name, spec in before.items() if name not in after}
+    return {
+        name: by_key[_key(spec)]
+        for name, spec in after.items()
+        if name not in before and spec.api_key is not None and _key(spec) in by_key
+    }
+
+
+def _key(spec: MessageSpec) -> tuple[str, str, int | None]:
+    return spec.module, spec.type, spec.api_key
+
+
+def _added_versions(change: MessageChange) -> Iterator[VersionChanges]:
+    spec = change.newer
+    for version in change.added:
+        if spec.valid_versions.covers(Versions(version - 1, version)):
+            found = layout_changes(layout(spec, version - 1), layout(spec, version))
+            yield VersionChanges(spec.name, version - 1, version, tuple(found))
+
+
+def _altered_versions(old: MessageSpec, new: MessageSpec) -> Iterator[AlteredVersion]:
+    for version in old.valid_versions:
+        if version in new.valid_versions:
+            found = tuple(compare_layouts(layout(old, version), layout(new, version)))
+            if found:
+                yield AlteredVersion(new.name, version, found)
+
+
+def _facts(spec: MessageSpec) -> tuple[object, ...]:
+    return (
+        spec.name,
+        spec.api_key,
+        spec.valid_versions,
+        spec.flexible_versions,
+        spec.deprecated_versions,
+        spec.latest_version_unstable,
+        spec.listeners,
+    )
+
+
+def _message_json(spec: MessageSpec) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": spec.name, "type": spec.type}
+    if spec.api_key is not None:
+        out["apiKey"] = spec.api_key
+    out["versions"] = str(spec.valid_versions)
+    if spec.latest_version_unstable:
+        out["unstable"] = str(spec.valid_versions.highest)
+    for key, versions in (
+        ("flexible", spec.flexible_versions),
+        ("deprecated", spec.deprecated_versions),
+    ):
+        if versions:
+            out[key] = str(versions)
+    if spec.listeners:
+        out["listeners"] = list(spec.listeners)
+    return out
