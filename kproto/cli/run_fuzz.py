@@ -22,10 +22,10 @@ from ..fuzz.frame_generation import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
 from ..fuzz.judging import HARMLESS
-from ..fuzz.packages import definitions_in
 from ..fuzz.run import CasePlan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
+from ..protocol.message_classes import definitions_in
 from ..wire.errors import ConfigurationError
 from .read_properties import properties_from_options
 from .selection import import_package, message_names

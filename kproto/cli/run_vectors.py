@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .. import messages
-from ..fuzz.packages import definitions_in
 from ..fuzz.vectors import vector_lines
+from ..protocol.message_classes import definitions_in
 from ..wire.errors import ConfigurationError
 from .selection import import_package, message_names
 

@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from .. import messages
 from ..messages.base import Message
+from ..protocol.message_classes import definitions_in
 from ..schema.layout import StructLayout, layout
 from ..wire.errors import ConfigurationError
-from .packages import KAFKA, definitions_in, message_class
+from .packages import KAFKA, message_class
 
 __all__ = [
     "Answer",

@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from .. import messages
 from ..messages.base import Message
+from ..protocol.message_classes import definitions_in
 from ..schema import study
 from ..schema.naming import class_name
 from ..testing.instances import Fill, instance, instances
 from ..wire.errors import ConfigurationError
-from .packages import definitions_in, message_class
+from .packages import message_class
 
 __all__ = ["introduced_by", "vector_line", "vector_lines", "vector_messages"]
 

@@ -11,10 +11,18 @@ from types import ModuleType
 from typing import Any, Final
 
 from .. import messages
-from ..messages.base import Request, Response
+from ..messages.base import Message, Request, Response
+from ..schema.definitions import Definitions, definitions_of_package, union
 from ..wire.errors import ConfigurationError
 
-__all__ = ["KAFKA_MESSAGES", "MessageClasses", "missing_half", "response_of"]
+__all__ = [
+    "KAFKA_MESSAGES",
+    "MessageClasses",
+    "definitions_in",
+    "is_kafka_message",
+    "missing_half",
+    "response_of",
+]
 
 
 class MessageClasses:
@@ -32,9 +40,7 @@ class MessageClasses:
         for package in (messages, *packages):
             keys = getattr(package, "API_KEYS", None)
             if not isinstance(keys, dict):
-                raise ConfigurationError(
-                    f"{package!r} is no package of messages, as kproto-codegen generates them"
-                )
+                raise _no_package(repr(package))
             if package is not messages:  # Kafka's own has both; a check would load its lazy modules
                 _check_pairs(package)
             self._packages.update(dict.fromkeys(keys, package))
@@ -43,6 +49,17 @@ class MessageClasses:
             if response_of(cls) is None:
                 raise ConfigurationError(f"{cls.__name__}: {missing_half(cls)}")
             self._requests[cls.API_KEY] = cls
+        self._named = tuple(dict.fromkeys((*reversed(packages), messages)))
+
+    @property
+    def packages(self) -> tuple[ModuleType, ...]:
+        """Returns the packages, the one that overrides the others first, Kafka's last."""
+        return self._named
+
+    @property
+    def api_keys(self) -> frozenset[int]:
+        """Returns the api keys of all requests."""
+        return frozenset((*self._packages, *self._requests))
 
     def request(self, api_key: int) -> type[Request[Response]] | None:
         """Returns the request class with this api key; None if there is none."""
@@ -59,6 +76,31 @@ class MessageClasses:
     def _of_package(self, api_key: int, place: int) -> Any:
         package = self._packages.get(api_key)
         return package and getattr(package, package.API_KEYS[api_key][place])
+
+
+def definitions_in(package: ModuleType) -> Definitions:
+    """Returns the definitions of a package of messages.
+
+    The package is Kafka's (`kproto.messages`), or one that kproto-codegen generated. Raises
+    ConfigurationError for any other module.
+    """
+    if package is messages:
+        return union()
+    is_package = hasattr(package, "__path__")
+    found = definitions_of_package(package.__name__) if is_package else None
+    if found is None or not isinstance(getattr(package, "MODULES", None), dict):
+        raise _no_package(package.__name__)
+    return found
+
+
+def is_kafka_message(cls: type[Message]) -> bool:
+    """Returns True if the class is from `kproto.messages`, or a subclass of such a class."""
+    package = cls._generated().__module__.rpartition(".")[0]
+    return package == messages.__name__
+
+
+def _no_package(name: str) -> ConfigurationError:
+    return ConfigurationError(f"{name} is no package of messages, as kproto-codegen generates them")
 
 
 def missing_half(cls: type[Request[Any] | Response]) -> str:

@@ -259,7 +259,7 @@ def read_response_of(
             api_key, version, correlation_id, None, size, b"", body=body, cls=cls
         )
     tags, start = _read_response_tags(cls, data, version)
-    if api_key == API_VERSIONS and version > 0 and _is_unsupported(data, start):
+    if _is_api_versions(cls) and version > 0 and _is_unsupported(data, start):
         return _unsupported_api_versions(correlation_id, data, start)
     message, end = cls.decode_from(data, start, version)
     body = memoryview(data)[start:end]
@@ -309,7 +309,16 @@ def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
     """
     if version in cls.VALID_VERSIONS:
         return True
-    return cls.API_KEY == API_VERSIONS and _is_unsupported(data, _CORRELATION_ID.size)
+    return _is_api_versions(cls) and _is_unsupported(data, _CORRELATION_ID.size)
+
+
+def _is_api_versions(cls: type[Response]) -> bool:
+    """Returns True for ApiVersionsResponse, also if it was generated in another package.
+
+    Another response may have the api key 18 in a protocol that is not Kafka's.
+    """
+    is_key = cls.API_KEY == API_VERSIONS
+    return is_key and cls._generated().__name__ == ApiVersionsResponse.__name__
 
 
 def _is_unsupported(data: bytes, start: int) -> bool:

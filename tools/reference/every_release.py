@@ -28,8 +28,9 @@ from kproto_codegen.releases.importer import read_releases
 from kproto_codegen.releases.release import write_release
 
 from kproto.fuzz.judging import without_records
-from kproto.fuzz.packages import definitions_in, message_class
+from kproto.fuzz.packages import message_class
 from kproto.messages.base import Message
+from kproto.protocol.message_classes import definitions_in
 from kproto.schema.layout import layout
 from kproto.testing.instances import Fill, instance, instances, random_instances
 from kproto.wire.errors import KprotoError
