@@ -13,7 +13,7 @@ import enum
 import re
 import struct
 from collections import Counter, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ..messages.base import Message
@@ -21,22 +21,21 @@ from ..protocol.codes_in_messages import error_codes_in
 from ..protocol.connection import ReceivedRequest, expects_response, read_request
 from ..protocol.error_codes import error_code
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
-from ..protocol.headers import API_VERSIONS, request_class
+from ..protocol.headers import API_VERSIONS
+from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses, is_kafka_message
 from ..protocol.received import ReceivedResponse, read_response
 from ..wire.errors import DecodeError
 from .frame_splitter import FrameSplitter
+from .request_detection import detector_for
 
 __all__ = [
     "KIND_DESCRIPTIONS",
-    "REQUEST_START",
     "ConversationSplitter",
     "EventKind",
     "Side",
     "TrafficEvent",
     "api_name",
     "error_counts",
-    "is_request",
-    "may_be_request",
 ]
 
 #: Maximum number of in-flight requests of a connection. If there are more, the oldest request is
@@ -58,20 +57,8 @@ _SASL_HANDSHAKE: Final = 17
 #: (GSSAPI), frames count as tokens until one reads as a request.
 _TOKENS: Final = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 
-#: Maximum number of bytes after the body of a request. Some clients send a few bytes there; a frame
-#: with more bytes after the body does not count as a request.
-_MOST_TRAILING: Final = 8
-
-#: Matches the first bytes of a request: size under 128 MiB, api key under 256, version under 32.
-REQUEST_START: Final = re.compile(
-    rb"[\x00-\x07][\x00-\xff]{3}\x00[\x00-\xff]\x00[\x00-\x1f]", re.DOTALL
-)
-
 _KEY_VERSION_ID: Final = struct.Struct(">hhi")
 _ID: Final = struct.Struct(">i")
-
-#: Api key, version, correlation id, and the length of the client id.
-_REQUEST_HEAD: Final = struct.Struct(">hhih")
 
 
 class Side(enum.Enum):
@@ -140,6 +127,8 @@ class TrafficEvent:
     received: ReceivedRequest | ReceivedResponse | None = None
     #: False for a request to which the broker sends no response, such as Produce with acks=0.
     is_answered: bool = True
+    #: The classes by which the frame was read.
+    classes: MessageClasses = field(default=KAFKA_MESSAGES, repr=False, compare=False)
 
     @property
     def is_token(self) -> bool:
@@ -153,12 +142,12 @@ class TrafficEvent:
         """Returns the name of the API without Request or Response, such as `Fetch`."""
         if self.is_token:
             return "SASL token"
-        return "unknown" if self.api_key is None else api_name(self.api_key)
+        return "unknown" if self.api_key is None else api_name(self.api_key, self.classes)
 
 
-def api_name(api_key: int) -> str:
+def api_name(api_key: int, classes: MessageClasses = KAFKA_MESSAGES) -> str:
     """Returns the name of the API, such as `Fetch`; `api key 999` if no definition has the key."""
-    cls = request_class(api_key)
+    cls = classes.request(api_key)
     return f"api key {api_key}" if cls is None else cls.__name__.removesuffix("Request")
 
 
@@ -168,7 +157,8 @@ class ConversationSplitter:
     `feed` must get the bytes of each side in order, and `missing` must be called for a gap. With
     `from_middle` the first bytes may be inside a frame. With `keep_bytes` the event of a response
     also has the bytes of the request. With `may_be_late` a response may be fed before its request,
-    because in a capture the packets of the two sides may be out of order.
+    because in a capture the packets of the two sides may be out of order. `classes` has the classes
+    of the messages by api key.
     """
 
     def __init__(
@@ -179,7 +169,9 @@ class ConversationSplitter:
         keep_bytes: bool = False,
         max_skipped_bytes: int = MAX_SKIPPED_BYTES,
         may_be_late: bool = False,
+        classes: MessageClasses = KAFKA_MESSAGES,
     ) -> None:
+        self._classes = classes
         self._splitters = {side: FrameSplitter(max_frame_bytes) for side in Side}
         self._arrivals = {side: _ArrivalTimes() for side in Side}
         self._seeks = dict.fromkeys(Side, from_middle)
@@ -285,7 +277,10 @@ class ConversationSplitter:
         splitter = self._splitters[side]
         before = splitter.pending
         if side is Side.CLIENT:
-            skipped, found = splitter.seek(REQUEST_START, may_be_request, is_request)
+            detector = detector_for(self._classes)
+            skipped, found = splitter.seek(
+                detector.start, detector.may_be_request, detector.is_request
+            )
         elif ids := list(dict.fromkeys(_ID.pack(e.correlation_id or 0) for e in self._waiting)):
             # Brokers answer in order, so the first ids suffice; more would make the search slow.
             start = b"[\x00-\x07][\x00-\xff]{3}(?:%b)" % b"|".join(map(re.escape, ids[:64]))
@@ -317,7 +312,9 @@ class ConversationSplitter:
         for request in self._waiting:
             if request.correlation_id == correlation_id and request.version is not None:
                 try:
-                    found = read_response(content, request.api_key or 0, request.version)
+                    found = read_response(
+                        content, request.api_key or 0, request.version, self._classes
+                    )
                 except DecodeError:
                     return False
                 return not found.trailing
@@ -326,7 +323,7 @@ class ConversationSplitter:
     def _take_request(self, time_us: int, whole: bytes, events: list[TrafficEvent]) -> None:
         content = whole[4:]
         if self._tokens is not None:
-            if self._tokens or not is_request(content):
+            if self._tokens or not detector_for(self._classes).is_request(content):
                 self._tokens = max(0, self._tokens - 1)
                 token = TrafficEvent(
                     time_us,
@@ -340,7 +337,7 @@ class ConversationSplitter:
                 events.append(token)
                 return
             self._tokens = None
-        request = _request_event(time_us, whole, content)
+        request = _request_event(time_us, whole, content, self._classes)
         if request.client_id is not None:
             self._client_id = request.client_id
         events.append(request)
@@ -353,9 +350,9 @@ class ConversationSplitter:
                 # The response was captured before the request, so the latency is unknown.
                 response = _response_event(when, answer, answer[4:], request)
                 events.append(replace(response, latency_us=None))
-        received = request.received
-        if request.api_key == _SASL_HANDSHAKE and request.version == 0 and received is not None:
-            mechanism = getattr(received.message, "mechanism", "")
+        if _is_sasl_handshake(request):
+            received = request.received
+            mechanism = "" if received is None else getattr(received.message, "mechanism", "")
             self._tokens = _TOKENS.get(mechanism, 0)
 
     def _expect(self, request: TrafficEvent, events: list[TrafficEvent]) -> None:
@@ -441,16 +438,27 @@ class _ArrivalTimes:
         return marks[0][1]
 
 
-def _request_event(time_us: int, whole: bytes, content: bytes) -> TrafficEvent:
+def _is_sasl_handshake(request: TrafficEvent) -> bool:
+    """Returns True for a SaslHandshake v0, after which the client sends raw tokens."""
+    if request.api_key != _SASL_HANDSHAKE or request.version != 0 or request.received is None:
+        return False
+    message = request.received.message
+    # Compared by name, because Kafka's messages may also be generated in another package.
+    return message is not None and type(message)._generated().__name__ == "SaslHandshakeRequest"
+
+
+def _request_event(
+    time_us: int, whole: bytes, content: bytes, classes: MessageClasses
+) -> TrafficEvent:
     size = len(content)
     try:
-        received = read_request(content)
+        received = read_request(content, classes)
     except DecodeError as error:
         api_key = version = correlation_id = None
         note = str(error)
         if size >= _KEY_VERSION_ID.size:
             api_key, version, correlation_id = _KEY_VERSION_ID.unpack_from(content)
-            if request_class(api_key) is None:
+            if classes.request(api_key) is None:
                 # The frame may be a SASL token without a handshake, so no bytes of it are shown.
                 correlation_id = None
                 note = "no definition has its api key, and its header is invalid"
@@ -464,6 +472,7 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> TrafficEvent:
             version,
             correlation_id,
             note=note,
+            classes=classes,
         )
     message = received.message
     return TrafficEvent(
@@ -479,6 +488,7 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> TrafficEvent:
         received=received,
         note=_trailing_note(received.trailing),
         is_answered=message is None or expects_response(message, received.version),
+        classes=classes,
     )
 
 
@@ -494,7 +504,7 @@ def _response_event(
         assert request.api_key is not None
         assert request.version is not None
         try:
-            received = read_response(content, request.api_key, request.version)
+            received = read_response(content, request.api_key, request.version, request.classes)
         except DecodeError as error:
             kind, note = EventKind.BROKEN, str(error)
         else:
@@ -518,6 +528,7 @@ def _response_event(
         note,
         request,
         received,
+        classes=request.classes,
     )
 
 
@@ -553,45 +564,18 @@ def _unanswered(time_us: int, request: TrafficEvent) -> TrafficEvent:
     )
 
 
-def may_be_request(head: bytes) -> bool:
-    """Returns True if api key, version and client id in `head` can be those of a request.
-
-    `head` is the start of a frame after its size field. If it is too short, returns True.
-    """
-    if len(head) < _REQUEST_HEAD.size:
-        return True  # too few bytes to decide
-    api_key, version, _, length = _REQUEST_HEAD.unpack_from(head)
-    cls = request_class(api_key)
-    if cls is None or version not in cls.VALID_VERSIONS:
-        return False
-    client_id = head[_REQUEST_HEAD.size :][: max(0, length)]
-    return length >= -1 and (not client_id or client_id.isascii()) and b"\0" not in client_id
-
-
 def _anything(head: bytes) -> bool:
     return True
 
 
-def is_request(content: bytes) -> bool:
-    """Returns True if a frame (without its size field) reads as a request.
-
-    The client id must be printable, and at most 8 bytes may follow the body.
-    """
-    if len(content) < _KEY_VERSION_ID.size:
-        return False
-    api_key, version, _ = _KEY_VERSION_ID.unpack_from(content)
-    cls = request_class(api_key)
-    if cls is None or version not in cls.VALID_VERSIONS:
-        return False
-    try:
-        received = read_request(content)
-    except DecodeError:
-        return False
-    return (received.client_id or "").isprintable() and len(received.trailing) <= _MOST_TRAILING
-
-
 def error_counts(message: Message) -> dict[str, int]:
-    """Returns how often each error code occurs in a message, by name; leaves out NONE."""
+    """Returns how often each error code occurs in a message, by name; leaves out NONE.
+
+    Only Kafka's error codes have names. In a message of another package, error code 5 is called
+    `error code 5`.
+    """
     counts = Counter(error_codes_in(message))
     counts.pop(0, None)
+    if not is_kafka_message(type(message)):
+        return {f"error code {code}": count for code, count in sorted(counts.items())}
     return {error_code(code).name: count for code, count in sorted(counts.items())}

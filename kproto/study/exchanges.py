@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from ..messages import ApiVersionsRequest
+from ..messages.base import Message
 from ..wire.errors import KprotoError
 from .conversations import KIND_DESCRIPTIONS, EventKind, Side, TrafficEvent
 from .flows import ConnectionEvent
@@ -250,10 +250,22 @@ def note_software(exchanges: Iterable[Exchange], software: ClientSoftware) -> It
     for exchange in exchanges:
         received = None if exchange.request is None else exchange.request.received
         message = None if received is None else received.message
-        if isinstance(message, ApiVersionsRequest) and message.client_software_name:
-            key = (message.client_software_name, message.client_software_version)
+        name = _text_field(message, "client_software_name")
+        if name:
+            key = (name, _text_field(message, "client_software_version"))
             software.setdefault(key, set()).add(exchange.connection_event.connection)
         yield exchange
+
+
+def _text_field(message: Message | None, name: str) -> str:
+    """Returns a field of an ApiVersions request; "" for another message.
+
+    Compares the message by name, because Kafka's messages may also be generated in another package.
+    """
+    if message is None or type(message)._generated().__name__ != "ApiVersionsRequest":
+        return ""
+    value = getattr(message, name, "")
+    return value if isinstance(value, str) else ""
 
 
 def software_as_json(software: ClientSoftware) -> list[dict[str, Any]]:

@@ -12,16 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from .conversations import (
-    REQUEST_START,
-    ConversationSplitter,
-    Side,
-    TrafficEvent,
-    is_request,
-    may_be_request,
-)
+from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses
+from .conversations import ConversationSplitter, Side, TrafficEvent
 from .frame_splitter import FrameSplitter
 from .recording import RecordingEntry
+from .request_detection import RequestDetector, detector_for
 from .tcp_streams import Gap, StreamData, TcpSegment, TcpStream
 
 __all__ = ["ConnectionEvent", "OtherTraffic", "events_of_recording", "events_of_segments"]
@@ -62,11 +57,15 @@ class OtherTraffic:
 
 
 def events_of_recording(
-    entries: Iterable[RecordingEntry], *, keep_bytes: bool = False
+    entries: Iterable[RecordingEntry],
+    *,
+    keep_bytes: bool = False,
+    classes: MessageClasses = KAFKA_MESSAGES,
 ) -> Iterator[ConnectionEvent]:
     """Yields the events of all connections in a recording.
 
-    With `keep_bytes` the event of a response has the bytes of its request.
+    With `keep_bytes` the event of a response has the bytes of its request. `classes` has the
+    classes of the messages by api key.
     """
     conversations: dict[int, tuple[ConversationSplitter, str, str]] = {}
     last_us = 0
@@ -75,7 +74,7 @@ def events_of_recording(
         if entry.connection not in conversations or entry.client is not None:
             addresses = (entry.client or "?", entry.target or "?")
             conversations[entry.connection] = (
-                ConversationSplitter(keep_bytes=keep_bytes),
+                ConversationSplitter(keep_bytes=keep_bytes, classes=classes),
                 *addresses,
             )
         conversation, client, broker = conversations[entry.connection]
@@ -98,12 +97,15 @@ def events_of_segments(
     other_traffic: OtherTraffic | None = None,
     *,
     keep_bytes: bool = False,
+    classes: MessageClasses = KAFKA_MESSAGES,
 ) -> Iterator[ConnectionEvent]:
     """Yields the events of Kafka's connections in a capture.
 
     A connection is Kafka's if one of its ports is in `ports`. If `ports` is empty, a connection is
     Kafka's if its bytes have a request. `other_traffic` counts other connections and segments. With
     `keep_bytes`, the event of a response also has the bytes of the request that it answers.
+    `classes` has the classes of the messages by api key; a connection with any of their requests
+    counts as Kafka's.
     """
     flows: dict[tuple[_Endpoint, _Endpoint], _Flow] = {}
     closing: deque[tuple[int, tuple[_Endpoint, _Endpoint], _Flow]] = deque()
@@ -130,7 +132,7 @@ def events_of_segments(
                 continue
             if len(flows) >= MAX_FLOWS:
                 yield from flows.pop(next(iter(flows))).end(last_us, others)
-            flow = flows[key] = _Flow(numbers, ports, keep_bytes)
+            flow = flows[key] = _Flow(numbers, ports, keep_bytes, classes)
         yield from flow.add(segment)
         if flow.has_ended and not flow.is_closing:
             flow.is_closing = True
@@ -150,6 +152,7 @@ class _Flow:
     numbers: Iterator[int]
     ports: frozenset[int]
     keep_bytes: bool
+    classes: MessageClasses
     is_closing: bool = False
     _streams: dict[_Endpoint, TcpStream] = field(default_factory=dict)
     _finished: set[_Endpoint] = field(default_factory=set)
@@ -257,10 +260,11 @@ class _Flow:
         splitter = self._splitters.setdefault(source, FrameSplitter())
         is_first = not splitter.pending and self._streams[source].has_start
         splitter.feed(piece)
-        if is_first and len(piece) >= _START_BYTES and not _starts_request(piece):
+        detector = detector_for(self.classes)
+        if is_first and len(piece) >= _START_BYTES and not _starts_request(piece, detector):
             self._is_other_protocol = True
             return False
-        _, found = splitter.seek(REQUEST_START, may_be_request, is_request)
+        _, found = splitter.seek(detector.start, detector.may_be_request, detector.is_request)
         if found:
             self._client = source
         return found
@@ -268,7 +272,10 @@ class _Flow:
     def _start_conversation(self) -> Iterator[ConnectionEvent]:
         has_start = all(stream.has_start for stream in self._streams.values())
         self._conversation = ConversationSplitter(
-            from_middle=not has_start, keep_bytes=self.keep_bytes, may_be_late=True
+            from_middle=not has_start,
+            keep_bytes=self.keep_bytes,
+            may_be_late=True,
+            classes=self.classes,
         )
         self._number = next(self.numbers)
         undecided, self._undecided = self._undecided, []
@@ -298,8 +305,8 @@ class _Flow:
 _START_BYTES: Final = 8
 
 
-def _starts_request(piece: bytes) -> bool:
-    return REQUEST_START.match(piece) is not None and may_be_request(piece[4:260])
+def _starts_request(piece: bytes, detector: RequestDetector) -> bool:
+    return detector.start.match(piece) is not None and detector.may_be_request(piece[4:260])
 
 
 def _address(end: _Endpoint) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
-from .. import messages as generated
 from ..messages.base import Message, Request, Response
-from ..protocol.headers import (
-    API_VERSIONS,
-    request_class,
-    request_header_version,
-    response_header_version,
+from ..protocol.headers import request_header_version, response_header_version
+from ..protocol.message_classes import (
+    KAFKA_MESSAGES,
+    MessageClasses,
+    definitions_in,
+    is_kafka_message,
 )
 from ..records.codecs.compression import MAX_DECOMPRESSED_BYTES
 from ..schema.definitions import union
@@ -26,13 +26,13 @@ from ..schema.naming import class_name
 from ..schema.unknown_names import UnknownNameError
 from ..wire.errors import ConfigurationError
 from .embedded_messages import open_embedded
+from .meanings import KAFKA_MEANINGS, Meanings, header_meanings, meanings_for
 from .message_reader import MessageReader, UnreadableError
 from .node import DEFAULT_MAX_NODES, Fault, Node, TreeSizeLimit, nodes
 from .node_builder import NodeBuilder
 from .record_batches import read_batches
 from .records_context import RecordsContext
 from .secret_fields import has_secrets, secret_attributes_of
-from .value_meanings import api_name
 
 __all__ = [
     "PARTS",
@@ -67,20 +67,21 @@ def annotate(
     records_of: str = "",
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    classes: MessageClasses = KAFKA_MESSAGES,
 ) -> Node:
     """Returns the body of a message, without header, as a tree.
 
-    `message` is a class, a name or an api key (see `find_message_class`). Invalid bytes raise no
-    error: the tree has the nodes up to the fault, then a node `unread`. The first `Fault` with
-    `layer` "message" has the reason, path and offset of the DecodeError that `decode` would raise.
-    With `trailing`, bytes after the message are not a fault.
+    `message` is a class, a name or an api key of `classes` (see `find_message_class`). Invalid
+    bytes raise no error: the tree has the nodes up to the fault, then a node `unread`. The first
+    `Fault` with `layer` "message" has the reason, path and offset of the DecodeError that `decode`
+    would raise. With `trailing`, bytes after the message are not a fault.
 
     Record batches in the message are decoded too; `records_of` is their topic if the message does
     not name it. The tree has at most `max_nodes` nodes (None for no limit). All batches together
     may decompress to at most `max_decompressed_bytes`. Raises ConfigurationError for an unknown
     message or version.
     """
-    cls = find_message_class(message, response=response)
+    cls = find_message_class(message, response=response, classes=classes)
     check_version(cls, version)
     context = _context(max_nodes, records_of, max_decompressed_bytes)
     root = Node(cls.__name__, "", "message", 0, data, value=f"{cls.__name__} v{version}")
@@ -98,6 +99,7 @@ def annotate_frame(
     records_of: str = "",
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    classes: MessageClasses = KAFKA_MESSAGES,
 ) -> Node:
     """Returns a request or response, with or without size and header, as a tree.
 
@@ -106,15 +108,18 @@ def annotate_frame(
     Bytes after the body are a node `trailing`, not a fault, because brokers ignore them; but if
     `part` is `body`, they are a fault. The other arguments are those of `annotate`.
 
-    The header of a request has its api key and version. For a response or a body, `message` and
-    `version` are required; raises ConfigurationError without them.
+    The header of a request has its api key and version. `classes` has the request of each api key,
+    by default Kafka's. For a response or a body, `message` and `version` are required; raises
+    ConfigurationError without them.
     """
-    cls = None if message is None else find_message_class(message, response=response)
+    cls = None
+    if message is not None:
+        cls = find_message_class(message, response=response, classes=classes)
     if cls is not None and version is not None:
         check_version(cls, version)
     is_response = response or (cls is not None and issubclass(cls, Response))
     if part is None:
-        part = detect_part(data, cls, version, response=is_response)
+        part = detect_part(data, cls, version, response=is_response, classes=classes)
     if part == "body" or (cls is not None and not issubclass(cls, Request | Response)):
         cls, version = _known(cls, version, is_response)
         return annotate(
@@ -144,7 +149,9 @@ def annotate_frame(
             assert version is not None
             pos = _response_header(root, data, pos, limit, cls, version, context)
         else:
-            cls, version, pos = _request_header(root, data, pos, limit, cls, version, context)
+            cls, version, pos = _request_header(
+                root, data, pos, limit, cls, version, context, classes
+            )
     except UnreadableError as error:
         builder.rest(root, max(error.fault.offset, pos), len(data))
         _hide_rest(root, cls)
@@ -152,7 +159,7 @@ def annotate_frame(
     if cls is None or version is None or version not in cls.VALID_VERSIONS:
         _unknown(root, builder, pos, cls, version)
         return root
-    if cls.API_KEY == API_VERSIONS and is_response and version > 0:
+    if cls.__name__ == "ApiVersionsResponse" and version > 0:
         version = _version_of_response(data, pos, version, root)
     root.value = f"{cls.__name__} v{version}"
     body = builder.node(root, cls.__name__, "message", pos)
@@ -170,6 +177,7 @@ def annotate_frames(
     records_of: str = "",
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    classes: MessageClasses = KAFKA_MESSAGES,
 ) -> Iterator[Node]:
     """Yields the tree of each request in a sequence of frames, as `annotate_frame` returns it.
 
@@ -187,6 +195,7 @@ def annotate_frames(
             records_of=records_of,
             max_nodes=max_nodes,
             max_decompressed_bytes=max_decompressed_bytes,
+            classes=classes,
         )
 
 
@@ -205,26 +214,38 @@ def annotate_records(
 
 
 def find_message_class(
-    message: type[Message] | str | int, *, response: bool = False
+    message: type[Message] | str | int,
+    *,
+    response: bool = False,
+    classes: MessageClasses = KAFKA_MESSAGES,
 ) -> type[Message]:
     """Returns the class of a message, given as a class, name or api key; ignores case.
 
     By default, an api key, or a name without `Request` or `Response`, selects the request. With
-    `response`, an api key and any name of the API select the response. Raises ConfigurationError,
-    which suggests similar names, for an unknown name.
+    `response`, an api key and any name of the API select the response. The packages of `classes`
+    are searched in turn, Kafka's last. Raises ConfigurationError, which suggests similar names of
+    the first package, for an unknown name.
     """
     if isinstance(message, type):
         return message
-    try:
-        found = find_messages(str(message))
-        if response and len(found) == 1 and found[0].type == "request":
-            found = find_messages(found[0].name.removesuffix("Request"))
-    except UnknownNameError as error:
-        raise ConfigurationError(str(error)) from None
-    kind = "response" if response else "request"
-    spec = next((each for each in found if each.type == kind), found[0])
-    made: type[Message] = getattr(generated, class_name(spec.name))
-    return made
+    unknown: ConfigurationError | None = None
+    for package in classes.packages:
+        known = definitions_in(package)
+        try:
+            found = find_messages(str(message), known)
+            if response and len(found) == 1 and found[0].type == "request":
+                found = find_messages(found[0].name.removesuffix("Request"), known)
+        except UnknownNameError as error:
+            unknown = unknown or ConfigurationError(str(error))
+            continue
+        kind = "response" if response else "request"
+        spec = next((each for each in found if each.type == kind), found[0])
+        if not spec.valid_versions:
+            raise ConfigurationError(f"{spec.name} has no valid version")
+        made: type[Message] = getattr(package, class_name(spec.name))
+        return made
+    assert unknown is not None
+    raise unknown from None
 
 
 def check_version(cls: type[Message], version: int) -> None:
@@ -236,7 +257,12 @@ def check_version(cls: type[Message], version: int) -> None:
 
 
 def detect_part(
-    data: bytes, cls: type[Message] | None, version: int | None, *, response: bool = False
+    data: bytes,
+    cls: type[Message] | None,
+    version: int | None,
+    *,
+    response: bool = False,
+    classes: MessageClasses = KAFKA_MESSAGES,
 ) -> Part:
     """Returns the part that the bytes are most likely: `frame`, `message` or `body`.
 
@@ -246,7 +272,7 @@ def detect_part(
     size = int.from_bytes(data[:_SIZE_BYTES], "big", signed=True)
     is_sized = len(data) >= 8 and size == len(data) - _SIZE_BYTES
     if cls is None or version is None:
-        return _part_of_any_request(data, is_sized)
+        return _part_of_any_request(data, is_sized, classes)
     if not issubclass(cls, Request | Response):
         return "body"
     fitting: list[Part] = []
@@ -260,7 +286,7 @@ def detect_part(
     return max(fitting, key=lambda part: reached[part])
 
 
-def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
+def _part_of_any_request(data: bytes, is_sized: bool, classes: MessageClasses) -> Part:
     """Returns `frame` if the bytes of a request begin with a size field, otherwise `message`.
 
     `is_sized` is True if the first four bytes are the size of the bytes after them. If it is False,
@@ -270,7 +296,7 @@ def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
         return "frame"
     fitting: dict[Part, tuple[int, int]] = {}
     for part, start in (("frame", _SIZE_BYTES), ("message", 0)):
-        cls = request_class(int.from_bytes(data[start : start + 2], "big", signed=True))
+        cls = classes.request(int.from_bytes(data[start : start + 2], "big", signed=True))
         version = int.from_bytes(data[start + 2 : start + 4], "big", signed=True)
         if len(data) >= start + 8 and cls is not None and version in cls.VALID_VERSIONS:
             fitting[part] = _readable(data, part, cls, version, False)  # type: ignore[index, arg-type]
@@ -300,7 +326,7 @@ def _readable(
             if response:
                 pos = _response_header(root, data, pos, len(data), cls, version, context)
             else:
-                _, _, pos = _request_header(root, data, pos, len(data), cls, version, context)
+                pos = _header_of(root, data, pos, len(data), cls, version, context)
         reader = MessageReader(data, len(data), cls.__name__, context.budget)
         body = Node("", "", "message", pos, data)
         end = reader.read(layout(cls._definition(), version), body)
@@ -366,7 +392,7 @@ def _body(
             node.own_size -= len(content)
             node.value = len(content)
             _batches(node, data, context, node.end - len(content))
-        else:
+        elif is_kafka_message(cls):
             open_embedded(name, node, field, context.budget)
 
     end_of_data = len(data) if limit is None else limit
@@ -377,6 +403,7 @@ def _body(
         context.budget,
         secrets=lambda struct: secret_attributes_of(cls, struct),
         inside=inside,
+        meanings=meanings_for(cls),
     )
     builder = NodeBuilder(data, end_of_data, context.budget, layer="message")
     rest_kind = "trailing"
@@ -433,6 +460,7 @@ def _request_header(
     cls: type[Message] | None,
     version: int | None,
     context: RecordsContext,
+    classes: MessageClasses,
 ) -> tuple[type[Message] | None, int | None, int]:
     """Adds the request header to `root`; returns message class, version and start of the body.
 
@@ -441,14 +469,30 @@ def _request_header(
     if limit - pos >= 4:
         key = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         expected = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)
-        named = request_class(key)
+        named = classes.request(key)
         if named is not None and (cls is None or (cls.API_KEY, version) != (key, expected)):
             cls, version = named, expected
         elif named is None:
-            cls, version = None, expected
-    header_version = 1 if cls is None or version is None else request_header_version(cls, version)
-    end = _header(root, data, pos, limit, "RequestHeader", header_version, context)
+            cls = cls if cls is not None and key == cls.API_KEY else None
+            version = expected
+    end = _header_of(root, data, pos, limit, cls, version, context, classes)
     return cls, version, end
+
+
+def _header_of(
+    root: Node,
+    data: bytes,
+    pos: int,
+    limit: int,
+    cls: type[Message] | None,
+    version: int | None,
+    context: RecordsContext,
+    classes: MessageClasses = KAFKA_MESSAGES,
+) -> int:
+    """Adds the header of a request of `cls` to `root`; returns the start of the body."""
+    header_version = 1 if cls is None or version is None else request_header_version(cls, version)
+    meanings = header_meanings(classes)
+    return _header(root, data, pos, limit, "RequestHeader", header_version, context, meanings)
 
 
 def _response_header(
@@ -465,13 +509,20 @@ def _response_header(
 
 
 def _header(
-    root: Node, data: bytes, pos: int, limit: int, name: str, version: int, context: RecordsContext
+    root: Node,
+    data: bytes,
+    pos: int,
+    limit: int,
+    name: str,
+    version: int,
+    context: RecordsContext,
+    meanings: Meanings = KAFKA_MEANINGS,
 ) -> int:
     builder = NodeBuilder(data, limit, context.budget, layer="message")
     node = builder.node(root, "header", "header", pos)
     node.path = ""
     node.value = f"{name} v{version}"
-    reader = MessageReader(data, limit, name, context.budget)
+    reader = MessageReader(data, limit, name, context.budget, meanings=meanings)
     return reader.read(layout(union()[name], version), node)
 
 
@@ -486,7 +537,8 @@ def _unknown(
     else:
         known = cls.VALID_VERSIONS
         expected = f"{known.start} to {known.stop - 1}"
-        reason = f"{api_name(cls.API_KEY or 0)} has the versions {expected}, not {version}"
+        api = cls.__name__.removesuffix("Request")
+        reason = f"{api} has the versions {expected}, not {version}"
     builder.fault(wrong, reason, wrong.offset, expected)
     builder.rest(root, pos, len(root.source))
     _hide_rest(root, cls)

@@ -13,10 +13,14 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from .. import messages as generated
 from ..messages.base import Message, Request, Response
-from ..protocol.headers import request_class, response_header_version
-from ..schema.definitions import union
+from ..protocol.headers import response_header_version
+from ..protocol.message_classes import (
+    KAFKA_MESSAGES,
+    MessageClasses,
+    definitions_in,
+    is_kafka_message,
+)
 from ..schema.layout import LayoutField, layout
 from ..schema.naming import class_name
 from ..stored.coordinator_records import COORDINATOR_TOPICS
@@ -25,6 +29,7 @@ from ..wire.errors import ConfigurationError
 from ..wire.uuid import ZERO_UUID, Uuid
 from .embedded_messages import open_embedded
 from .frames import Part, annotate_frame
+from .meanings import meanings_for
 from .message_reader import MessageReader, UnreadableError
 from .node import Node, TreeSizeLimit, faults, nodes
 from .record_batches import read_batches
@@ -97,11 +102,13 @@ def guess(
     most: int = 10,
     messages: Collection[str] | None = None,
     version: int | None = None,
+    classes: MessageClasses = KAFKA_MESSAGES,
 ) -> list[Guess]:
     """Returns up to `most` guesses for the bytes, the most plausible first.
 
     `messages` are names of messages such as FetchRequest: only these are considered, and with
-    `version` only this version. Raises ConfigurationError for more than MAX_GUESSED_BYTES bytes.
+    `version` only this version. If `classes` has packages besides Kafka's, only the messages of
+    these packages are considered. Raises ConfigurationError for more than MAX_GUESSED_BYTES bytes.
     """
     if len(data) > MAX_GUESSED_BYTES:
         raise ConfigurationError(
@@ -109,10 +116,11 @@ def guess(
         )
     wanted = _Wanted(None if messages is None else frozenset(messages), version)
     found = [
-        *_requests_with_header(data, wanted),
-        *_other_candidates(data, wanted),
-        *_stored_candidates(data, wanted),
+        *_requests_with_header(data, wanted, classes),
+        *_other_candidates(data, wanted, classes),
     ]
+    if classes.packages == KAFKA_MESSAGES.packages:
+        found += _stored_candidates(data, wanted)
     exact = [one for one in found if one.exact]
     if not exact:
         found.sort(key=lambda one: -one.score)
@@ -131,16 +139,17 @@ class _Wanted(NamedTuple):
         )
 
 
-def _requests_with_header(data: bytes, wanted: _Wanted) -> Iterator[Guess]:
+def _requests_with_header(data: bytes, wanted: _Wanted, classes: MessageClasses) -> Iterator[Guess]:
     """Yields a guess if the bytes begin with a known request header, with or without a size."""
+    known = _classes(classes)
     for part, start in (("frame", 4), ("message", 0)):
         size = int.from_bytes(data[:4], "big", signed=True)
         if len(data) < start + 8 or (start and size != len(data) - 4):
             continue
         key = int.from_bytes(data[start : start + 2], "big", signed=True)
         version = int.from_bytes(data[start + 2 : start + 4], "big", signed=True)
-        cls = request_class(key)
-        if cls is None or version not in cls.VALID_VERSIONS:
+        cls = classes.request(key)
+        if cls is None or cls not in known or version not in cls.VALID_VERSIONS:
             continue
         if not wanted.includes(cls.__name__, version):
             continue
@@ -149,10 +158,11 @@ def _requests_with_header(data: bytes, wanted: _Wanted) -> Iterator[Guess]:
             part=part,  # type: ignore[arg-type]  # one of the two above
             max_nodes=MAX_GUESSED_NODES,
             max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES,
+            classes=classes,
         )
         broken = [fault for fault in faults(root) if fault.layer == "message"]
-        score, reasons = _plausibility(root, cls.__name__)
-        reasons.insert(0, f"api key {key} is {api_name(key)}, which has v{version}")
+        score, reasons = _plausibility(root, cls.__name__, is_kafka=is_kafka_message(cls))
+        reasons.insert(0, f"api key {key} is {api_name(key, classes)}, which has v{version}")
         if start:
             reasons.insert(0, f"the first 4 bytes are the size, {size}")
         trailing = any(node.kind == "trailing" for node in root.children)
@@ -200,9 +210,9 @@ def _stored(
         yield Guess(message, (version,), part, score, True, all_reasons, topic)
 
 
-def _other_candidates(data: bytes, wanted: _Wanted) -> Iterator[Guess]:
+def _other_candidates(data: bytes, wanted: _Wanted, classes: MessageClasses) -> Iterator[Guess]:
     sized = len(data) >= 8 and int.from_bytes(data[:4], "big", signed=True) == len(data) - 4
-    for cls in _classes():
+    for cls in _classes(classes):
         is_api = issubclass(cls, Request | Response)
         for version in cls.VALID_VERSIONS:
             if not wanted.includes(cls.__name__, version):
@@ -233,10 +243,17 @@ def _with_size(candidate: Guess, size: int) -> Guess:
     return candidate._replace(score=candidate.score + 8, reasons=(why, *candidate.reasons))
 
 
-@lru_cache(maxsize=1)
-def _classes() -> tuple[type[Message], ...]:
+@lru_cache(maxsize=4)
+def _classes(classes: MessageClasses) -> tuple[type[Message], ...]:
+    """Returns Kafka's messages, or those of the other packages of `classes` if there are any."""
     skipped = {"RequestHeader", "ResponseHeader"}
-    return tuple(getattr(generated, class_name(name)) for name in union() if name not in skipped)
+    packages = classes.packages[:-1] or classes.packages
+    return tuple(
+        getattr(package, class_name(name))
+        for package in packages
+        for name in definitions_in(package)
+        if name not in skipped and definitions_in(package)[name].valid_versions
+    )
 
 
 def _candidate(
@@ -258,11 +275,13 @@ def _candidate(
             node.own_size -= len(content)
             node.value = len(content)
             read_batches(node, data, node.end - len(content), node.end, context)
-        else:
+        elif is_kafka:
             open_embedded(name, node, field, context.budget)
 
+    is_kafka = is_kafka_message(cls)
     root = Node(name, "", "message", start, data)
-    reader = MessageReader(data, len(data), name, context.budget, inside=inside)
+    meanings = meanings_for(cls)
+    reader = MessageReader(data, len(data), name, context.budget, inside=inside, meanings=meanings)
     stopped_at: int | None = None
     exact, is_read_in_part = True, False
     try:
@@ -277,7 +296,7 @@ def _candidate(
         is_read_in_part = True
     if not exact and (stopped_at or 0) - start < 4:
         return None
-    score, reasons = _plausibility(root, name)
+    score, reasons = _plausibility(root, name, is_kafka=is_kafka)
     if not exact:
         assert stopped_at is not None
         score += -20 + 10 * (stopped_at - start) / max(len(data) - start, 1)
@@ -297,12 +316,12 @@ def _end_in_words(data: bytes, stopped_at: int | None) -> str:
     return f"reads {stopped_at} of {len(data)} bytes"
 
 
-def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
+def _plausibility(root: Node, message: str, *, is_kafka: bool = True) -> tuple[float, list[str]]:
     """Returns the points that the values in the tree score, and the reasons for the points."""
     score = 0.0
     counts: dict[str, int] = {}
     for node in nodes(root):
-        points, why = _points(node, message)
+        points, why = _points(node, message, is_kafka=is_kafka)
         score += points
         if why:
             counts[why] = counts.get(why, 0) + 1
@@ -310,7 +329,7 @@ def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
     return round(score, 2), reasons
 
 
-def _points(node: Node, message: str) -> tuple[float, str]:
+def _points(node: Node, message: str, *, is_kafka: bool) -> tuple[float, str]:
     """Returns the points for a node, positive if it supports the guess, and the reason or ""."""
     value, name = node.value, node.name
     if node.fault is not None and node.fault.layer != "message":
@@ -338,7 +357,9 @@ def _points(node: Node, message: str) -> tuple[float, str]:
     if isinstance(value, bytes):
         return -min(len(value), 200) / 40, ""
     if isinstance(value, int) and not isinstance(value, bool):
-        return _points_of_number(message, name, node.kind, value)
+        if is_kafka and (known := _points_of_known(message, name, value)) is not None:
+            return known
+        return _points_of_number(name, node.kind, value)
     return 0.0, ""
 
 
@@ -347,13 +368,21 @@ def _is_nested(node: Node) -> bool:
     return node.value is not None and bool(node.path)
 
 
-def _points_of_number(message: str, name: str, kind: str, value: int) -> tuple[float, str]:
+def _points_of_known(message: str, name: str, value: int) -> tuple[float, str] | None:
+    """Returns the points for an error code, or a value that has a name, of a message of Kafka.
+
+    Returns None for any other value.
+    """
     if name.endswith("error_code"):
         known = not meaning_of(message, "", name, value).startswith("UNKNOWN_CODE")
         return (1.5, "an error code that is known") if known else (-6.0, "an unknown error code")
     names = names_of(message, name)
     if names is not None and not name.endswith(("replica_id", "epoch", "leader", "timestamp")):
         return (1.0, f"{name} has a known value") if value in names else (-5.0, f"unknown {name}")
+    return None
+
+
+def _points_of_number(name: str, kind: str, value: int) -> tuple[float, str]:
     if name.endswith(("timestamp", "timestamp_ms")):
         if value in _THIS_CENTURY:
             return 3.0, "a time of this century"

@@ -2,7 +2,7 @@
 
 The reader shares no code with the generated codec or with `schema.wire_validation`, so that tests
 can compare their results. A `ContentReader` decodes the content of records and bytes fields, and
-`value_meanings` describes values.
+`meanings` describes fields and values.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from ..wire.limits import (
     MAX_TAGGED_FIELDS,
 )
 from ..wire.uuid import Uuid
-from .field_descriptions import field_description
+from .meanings import KAFKA_MEANINGS, Meanings
 from .node import Fault, Node, TreeSizeLimit
-from .value_meanings import meaning_of
 
 __all__ = ["ContentReader", "MessageReader", "Secrets", "UnreadableError", "minimal_size"]
 
@@ -63,7 +62,8 @@ class MessageReader:
     """Reads messages in `data[:limit]`; offsets count from the start of `data`.
 
     `message` is the name of the message. `layer` is where its faults are: see `Fault.layer`.
-    `budget` limits the number of nodes in the tree of the read values.
+    `budget` limits the number of nodes in the tree of the read values. `meanings` describe fields
+    and values.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class MessageReader:
         inside: ContentReader | None = None,
         buffer: str = "",
         layer: str = "message",
+        meanings: Meanings = KAFKA_MEANINGS,
     ) -> None:
         self.data = data
         self.size = limit
@@ -86,6 +87,7 @@ class MessageReader:
         self.inside = inside
         self.buffer = buffer
         self.layer = layer
+        self.meanings = meanings
         self.topic = ""
         #: The offset after the last byte that belongs to a node.
         self.reached = 0
@@ -116,7 +118,7 @@ class MessageReader:
         self, shape: StructLayout, field: LayoutField, parent: Node, pos: int, path: str
     ) -> int:
         node = self.node(parent, field.attribute, path, field.type.kind, pos)
-        node.about = field_description(self.message, shape.name, field.name)
+        node.about = self.meanings.field(self.message, shape.name, field)
         return self.value(shape, field, field.type, node, pos)
 
     def node(self, parent: Node, name: str, path: str, kind: str, pos: int) -> Node:
@@ -161,7 +163,7 @@ class MessageReader:
         elif field.attribute == "topic_id" and isinstance(value, Uuid):
             self.topic = "__cluster_metadata" if value == _METADATA_TOPIC_ID else ""
         node.secret = field.attribute in self.secrets(shape.class_name) and bool(value)
-        node.meaning = meaning_of(self.message, shape.name, field.attribute, value)
+        node.meaning = self.meanings.value(self.message, shape.name, field.attribute, value)
         if self.inside is not None and kind.kind in ("records", "bytes") and value:
             self.inside(node, field, self.topic)
 
@@ -254,7 +256,7 @@ class MessageReader:
             return
         at = f"{path}.{field.attribute}".lstrip(".")
         inner = self.node(node, field.attribute, at, field.type.kind, pos)
-        inner.about = field_description(self.message, shape.name, field.name)
+        inner.about = self.meanings.field(self.message, shape.name, field)
         fault_error = self.value(shape, field, field.type, inner, pos)
         if fault_error != end:
             reason = f"tag {tag} announces {end - pos} bytes and holds {fault_error - pos}"

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from ..messages.base import Message, Struct
 from ..protocol.connection import ReceivedRequest, read_request
-from ..protocol.headers import request_class, response_class
 from ..protocol.received import ReceivedResponse, read_response
 from ..schema.json_converter import json_name
 from ..schema.layout import StructLayout, layout
@@ -67,7 +66,7 @@ def _public_bytes(event: TrafficEvent) -> int:
 def _may_hold_secrets(event: TrafficEvent) -> bool:
     if event.api_key is None:
         return True  # the message is unknown, and may be a SASL token
-    of_side = request_class if event.side is Side.CLIENT else response_class
+    of_side = event.classes.request if event.side is Side.CLIENT else event.classes.response
     cls = of_side(event.api_key)
     return cls is None or has_secrets(cls)
 
@@ -95,11 +94,11 @@ def _decode_copy(
     event: TrafficEvent, received: ReceivedRequest | ReceivedResponse
 ) -> ReceivedRequest | ReceivedResponse:
     if isinstance(received, ReceivedRequest):
-        return read_request(event.data[4:])
+        return read_request(event.data[4:], event.classes)
     assert event.request is not None
     version = event.request.version
     assert version is not None
-    return read_response(event.data[4:], received.api_key, version)
+    return read_response(event.data[4:], received.api_key, version, event.classes)
 
 
 def _hide_after(data: bytes, start: int) -> bytes:

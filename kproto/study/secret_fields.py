@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..messages.base import Message, Struct
-from ..schema.naming import class_name
+from ..schema.naming import attribute_name, class_name
 from ..schema.secrets import ENVELOPES
 
-__all__ = ["HIDDEN", "has_secrets", "secret_attributes", "secret_attributes_of"]
+__all__ = ["HIDDEN", "has_secrets", "secret_attributes", "secret_attributes_of", "secret_fields"]
 
 #: The text that replaces a secret.
 HIDDEN: Final = "<hidden>"
@@ -37,6 +37,20 @@ def secret_attributes(cls: type[Struct]) -> frozenset[str]:
     """Returns the secret attributes of a generated message or struct class."""
     envelope = ENVELOPES.get(cls.__name__)
     return cls._SECRETS if envelope is None else cls._SECRETS | {envelope}
+
+
+def secret_fields(cls: type[Message]) -> frozenset[tuple[str, str]]:
+    """Returns the fields of a message that carry a secret, as pairs of message and field name."""
+    spec = cls._definition()
+    holders = [(spec.name, spec.fields)]
+    holders += [(struct.name, struct.fields) for struct in spec.structs()]
+    return frozenset(
+        (spec.name, field.name)
+        for name, fields in holders
+        for field in fields
+        if attribute_name(field.name, of_message=name == spec.name)
+        in secret_attributes_of(cls, class_name(name))
+    )
 
 
 def has_secrets(cls: type[Message]) -> bool:

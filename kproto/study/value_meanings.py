@@ -12,10 +12,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
 from ..protocol.error_codes import error_code
-from ..protocol.message_classes import KAFKA_MESSAGES
+from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses
 from ..wire.uuid import ZERO_UUID, Uuid
 
-__all__ = ["COMPRESSIONS", "api_name", "meaning_of", "named", "names_of", "point_in_time"]
+__all__ = [
+    "COMPRESSIONS",
+    "api_name",
+    "meaning_of",
+    "named",
+    "names_of",
+    "own_meaning_of",
+    "point_in_time",
+]
 
 Names: TypeAlias = Mapping[int, str]
 
@@ -161,7 +169,7 @@ _SIZES: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def meaning_of(message: str, struct: str, field: str, value: object) -> str:
-    """Returns a description of a field's `value`; "" if there is none.
+    """Returns a description of a field's `value` in a message of Kafka; "" if there is none.
 
     `message` and `field` are the names of the message and of its Python attribute. `struct` is not
     used.
@@ -185,6 +193,17 @@ def meaning_of(message: str, struct: str, field: str, value: object) -> str:
     return _by_ending(field, value) if names is None or field == "timestamp" else "unknown"
 
 
+def own_meaning_of(message: str, struct: str, field: str, value: object) -> str:
+    """Returns a description of a field's `value` in a message that is not Kafka's.
+
+    Only times, durations and sizes are described, by the end of the field's name. The arguments are
+    those of `meaning_of`; `message` and `struct` are not used.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        return ""
+    return _in_unit_of_name(field, value)
+
+
 def names_of(message: str, field: str) -> Names | None:
     """Returns the names of a field's values; None if no table has the field."""
     return _names(message, field)
@@ -200,9 +219,9 @@ def named_error(code: int) -> str:
     return error_code(code).name
 
 
-def api_name(api_key: int) -> str:
+def api_name(api_key: int, classes: MessageClasses = KAFKA_MESSAGES) -> str:
     """Returns the name of the API, such as `Fetch`; `unknown` if no definition has the key."""
-    cls = KAFKA_MESSAGES.request(api_key)
+    cls = classes.request(api_key)
     return "unknown" if cls is None else cls.__name__.removesuffix("Request")
 
 
@@ -224,6 +243,11 @@ def _names(message: str, field: str) -> Names | None:
 def _by_ending(field: str, value: int) -> str:
     if value == -1 and field.endswith(_NONE_AT):
         return "none"
+    return _in_unit_of_name(field, value)
+
+
+def _in_unit_of_name(field: str, value: int) -> str:
+    """Returns a time, duration or size; the end of the field's name decides which."""
     if field.endswith(_TIMES):
         return point_in_time(value)
     if field.endswith(("_ms", "timeout")):
