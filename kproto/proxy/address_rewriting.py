@@ -78,21 +78,28 @@ _CONTROLLERS: Final = 2
 def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
     """Yields each broker or controller in a response, its address, and the struct that has both.
 
-    Omits nodes without a valid address, which error responses contain.
+    Omits nodes without a valid address, which error responses contain. A response of another
+    package may have the name of one of Kafka's responses, but not its fields; it has no node.
     """
     kind = "controller" if getattr(message, "endpoint_type", 1) == _CONTROLLERS else "broker"
     for fields in NODE_FIELDS.get(type(message)._generated().__name__, ()):
         for struct in _structs(message, fields):
-            if not struct.host or not 0 < struct.port <= 65_535:
+            host, port, node_id = (
+                getattr(struct, name, None) for name in ("host", "port", fields.node_id)
+            )
+            if not isinstance(host, str) or not isinstance(port, int) or node_id is None:
                 continue
-            address = Address(struct.host, struct.port)
-            node_id = getattr(struct, fields.node_id)
+            if not host or not 0 < port <= 65_535:
+                continue
+            address = Address(host, port)
             yield Node(kind, node_id, address if node_id < 0 else None), address, struct
 
 
 def _structs(message: Any, fields: NodeFields) -> Iterable[Any]:
-    found: Iterable[Any] = getattr(message, fields.list_field) if fields.list_field else (message,)
-    return found
+    if not fields.list_field:
+        return (message,)
+    found = getattr(message, fields.list_field, ())
+    return found if isinstance(found, list) else ()
 
 
 class NodeMap:

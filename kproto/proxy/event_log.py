@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .. import messages
+from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses
 from ..study.conversations import KIND_DESCRIPTIONS, EventKind, Side, TrafficEvent, api_name
 from ..wire.errors import ConfigurationError
 
@@ -46,12 +46,13 @@ class EventFilter:
         return any(fnmatch.fnmatchcase(client_id, pattern) for pattern in self.client_ids)
 
 
-def parse_apis(texts: Iterable[str]) -> frozenset[int]:
+def parse_apis(texts: Iterable[str], classes: MessageClasses = KAFKA_MESSAGES) -> frozenset[int]:
     """Returns API keys from comma-separated names such as `Fetch`, or numbers.
 
-    Raises ConfigurationError for an unknown name; the error suggests the most similar name.
+    `classes` has the APIs, by default Kafka's. Raises ConfigurationError for an unknown name; the
+    error suggests the most similar name.
     """
-    known = {api_name(key).lower(): key for key in messages.API_KEYS}
+    known = {api_name(key, classes).lower(): key for key in sorted(classes.api_keys)}
     found = set()
     texts = list(texts)
     names = [part.strip() for text in texts for part in text.split(",") if part.strip()]
@@ -65,7 +66,7 @@ def parse_apis(texts: Iterable[str]) -> frozenset[int]:
             found.add(int(name))
         else:
             similar = difflib.get_close_matches(word, known, n=1)
-            hint = f"; do you mean {api_name(known[similar[0]])}?" if similar else ""
+            hint = f"; do you mean {api_name(known[similar[0]], classes)}?" if similar else ""
             raise ConfigurationError(f"no definition has the API {name!r}{hint}")
     return frozenset(found)
 

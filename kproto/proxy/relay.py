@@ -50,7 +50,9 @@ class Relay:
         self._settings = settings
         self._on_events = on_events
         self._rewrite = rewrite
-        self._conversation = ConversationSplitter(max_frame_bytes=settings.max_frame_bytes)
+        self._conversation = ConversationSplitter(
+            max_frame_bytes=settings.max_frame_bytes, classes=settings.classes
+        )
         self._forwarded_bytes = 0  # in both directions
 
     async def run(self) -> str:

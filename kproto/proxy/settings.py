@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
+from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses
 from ..security.mechanisms import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least, check_whole_number
@@ -99,6 +100,9 @@ class ProxySettings:
     sasl: Sasl | None = field(default=None, repr=False)
     #: Log and record secrets in plaintext instead of as asterisks.
     show_secrets: bool = False
+    #: The classes of requests and responses, by api key. Set it to decode the messages of your own
+    #: packages. The bytes of unknown messages are forwarded too.
+    classes: MessageClasses = field(default=KAFKA_MESSAGES, repr=False)
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
