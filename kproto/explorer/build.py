@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -21,7 +22,7 @@ from ..schema.specs import MessageSpec
 from ..version import __version__
 from . import export, facts
 
-__all__ = ["MAX_PAGE_BYTES", "SCRIPTS", "kafka_page", "page", "page_data"]
+__all__ = ["MAX_PAGE_BYTES", "SCRIPTS", "kafka_page", "own_page", "page", "page_data"]
 
 #: The limit that tests check for the size of a page, in bytes. Larger pages open slowly.
 MAX_PAGE_BYTES: Final = 1_500_000
@@ -46,6 +47,13 @@ SCRIPTS: Final = (
 _HERE: Final = Path(__file__).parent
 
 
+#: The title of the page of Kafka's messages.
+_KAFKA_TITLE: Final = "Kafka’s protocol"
+
+#: The messages of Kafka that precede the requests and responses of any protocol.
+_HEADERS: Final = ("RequestHeader", "ResponseHeader")
+
+
 def kafka_page() -> str:
     """Returns the page as HTML text for Kafka's own messages, with all data of `facts`."""
     return page(
@@ -57,6 +65,24 @@ def kafka_page() -> str:
     )
 
 
+def own_page(
+    package: str, messages: Mapping[str, MessageSpec], secrets: Iterable[tuple[str, str]] = ()
+) -> str:
+    """Returns the page as HTML text for the messages of the package called `package`.
+
+    `secrets` are pairs of a message and a field whose value the page hides. The page has Kafka's
+    request and response headers, but no other data about Kafka: no error codes and no releases. The
+    descriptions are the `about` texts of the definitions.
+    """
+    headers = {name: union()[name] for name in _HEADERS if name not in messages}
+    return page(
+        {**messages, **headers},
+        glossary=facts.own_glossary(messages),
+        own=package,
+        secrets=secrets,
+    )
+
+
 def page(
     messages: Mapping[str, MessageSpec] | None = None,
     *,
@@ -65,6 +91,8 @@ def page(
     kips: Iterable[Mapping[str, Any]] = (),
     former: Mapping[str, str] | None = None,
     stored: Mapping[str, Mapping[int, str]] | None = None,
+    own: str = "",
+    secrets: Iterable[tuple[str, str]] = SECRETS,
 ) -> str:
     """Returns the page as HTML text, for `messages` by name (Kafka's own by default).
 
@@ -73,7 +101,8 @@ def page(
     a row for each version of an API, with the keys `api`, `version`, `change` and `kips`. The value
     of `kips` is a list of mappings with `number` and, if known, `title` and `address`. `former`:
     present names of APIs by former name. `stored`: the first release by version, for each stored
-    message by its name.
+    message by its name. `own`: the name of the package that defines `messages`; the page then has
+    no error codes of Kafka. `secrets`: pairs of a message and a field whose value the page hides.
     """
     style = _file("style.css")
     script = "(() => {\n" + '"use strict";\n' + "".join(map(_file, SCRIPTS)) + "})();\n"
@@ -84,9 +113,13 @@ def page(
         kips=kips,
         former=former,
         stored=stored,
+        own=own,
+        secrets=secrets,
     )
     parts = {
         "@VERSION@": __version__,
+        "@TITLE@": html.escape(data["title"]),
+        "@SOURCE@": html.escape(own or "Apache Kafka"),
         "@POLICY@": (
             f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
             "img-src data:; base-uri 'none'; form-action 'none'"
@@ -107,12 +140,16 @@ def page_data(
     kips: Iterable[Mapping[str, Any]] = (),
     former: Mapping[str, str] | None = None,
     stored: Mapping[str, Mapping[int, str]] | None = None,
+    own: str = "",
+    secrets: Iterable[tuple[str, str]] = SECRETS,
 ) -> dict[str, Any]:
     """Returns the data for the scripts of the page; the arguments are those of `page`."""
     return {
+        "title": f"The protocol of {own}" if own else _KAFKA_TITLE,
+        "own": bool(own),
         "messages": export.definitions(union() if messages is None else messages),
-        "secrets": sorted(SECRETS),
-        "errors": export.error_codes(error_meanings().values()),
+        "secrets": sorted(map(list, secrets)),
+        "errors": [] if own else export.error_codes(error_meanings().values()),
         "releases": export.release_ranges(releases or {}),
         "glossary": glossary,
         "kips": [dict(row) for row in kips],

@@ -110,7 +110,7 @@ function decodeView([kind = "request", name = "", versionText = "", encoded = ""
       el("h1", null, "Decode bytes"),
       el("div", { class: "paste" }, radios, chooser, names,
         el("label", { class: "field wide" }, el("span", null, "Bytes"), input),
-        el("p", { class: "examples" }, "Examples: ", EXAMPLES.map(([text, ...parts]) => link(to("decode", ...parts.map((part) => part || "-")), text)))),
+        !DATA.own && el("p", { class: "examples" }, "Examples: ", EXAMPLES.map(([text, ...parts]) => link(to("decode", ...parts.map((part) => part || "-")), text)))),
       output,
     ],
     after: () => { ready = true; draw(); },

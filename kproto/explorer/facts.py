@@ -1,17 +1,20 @@
-"""Collects data about Kafka's own messages: releases, descriptions, KIPs and former names.
+"""Collects data about messages: releases, descriptions, KIPs and former names.
 
-The data come from `kproto.schema`, and are the arguments of `build.page`.
+The data about Kafka's own messages come from `kproto.schema`. All data are arguments of
+`build.page`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..schema import study
 from ..schema.glossary import load_glossary
 from ..schema.release_table import former_api_names
+from ..schema.specs import MessageSpec
 
-__all__ = ["former", "glossary", "kips", "releases", "stored"]
+__all__ = ["former", "glossary", "kips", "own_glossary", "releases", "stored"]
 
 
 def releases() -> dict[str, dict[int, tuple[int, int]]]:
@@ -43,6 +46,19 @@ def glossary() -> dict[str, dict[str, Any]]:
         "messages": dict(known.messages),
         "structs": dict(known.structs),
     }
+
+
+def own_glossary(messages: Mapping[str, MessageSpec]) -> dict[str, dict[str, Any]]:
+    """Returns the `about` texts of definitions in the form of `glossary`."""
+    overrides: dict[str, dict[str, str]] = {}
+    for message in messages.values():
+        structs = [(message.name, message.fields)]
+        structs += [(struct.name, struct.fields) for struct in message.structs()]
+        for name, fields in structs:
+            abouts = {field.name: field.about for field in fields if field.about}
+            if abouts:
+                overrides[f"{message.name}.{name}"] = abouts
+    return {"fields": {}, "overrides": overrides, "messages": {}, "structs": {}}
 
 
 def kips() -> list[dict[str, Any]]:

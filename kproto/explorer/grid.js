@@ -132,14 +132,16 @@ function storedView() {
   const groups = new Map();
   for (const raw of DATA.messages) {
     if (raw.t === "request" || raw.t === "response") continue;
-    const group = `${raw.m}: ${raw.t}`;
+    const group = raw.m ? `${raw.m}: ${raw.t}` : raw.t;
     groups.set(group, [...(groups.get(group) || []), raw]);
   }
   return {
-    title: "Stored records and headers",
+    title: DATA.own ? "Other messages and headers" : "Stored records and headers",
     body: [
-      el("h1", null, "Stored records and headers"),
-      el("p", { class: "hint" }, "Messages in the records that Kafka itself writes, and the headers of requests and responses."),
+      el("h1", null, DATA.own ? "Other messages and headers" : "Stored records and headers"),
+      el("p", { class: "hint" }, DATA.own
+        ? "Messages that are neither requests nor responses, and the headers of requests and responses."
+        : "Messages in the records that Kafka itself writes, and the headers of requests and responses."),
       el("div", { class: "groups" }, [...groups].map(([name, raws]) => el("section", null, el("h2", null, name),
         el("ul", { class: "plain" }, raws.map((raw) => el("li", null,
           messageLink(raw.n, versions(raw.v).high, raw.n), el("span", { class: "muted" },

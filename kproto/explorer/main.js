@@ -6,7 +6,8 @@ const VIEWS = {
   releases: (parts) => (parts.length === 2 ? releaseDiffView(parts) : releasesView()),
 };
 const PAGES = [
-  ["#/", "APIs"], ["#/stored", "Stored records"], ["#/errors", "Error codes"],
+  ["#/", "APIs"], ["#/stored", DATA.own ? "Other messages" : "Stored records"],
+  ...(ERRORS.size ? [["#/errors", "Error codes"]] : []),
   ...(RELEASES.size ? [["#/releases", "Releases"]] : []), ["#/decode", "Decode bytes"],
 ];
 
@@ -28,7 +29,7 @@ function draw() {
   main.className = `view-${name || "apis"}`;
   main.replaceChildren(...view.body.flat(Infinity).filter(Boolean));
   if (document.activeElement !== searchInput) searchInput.value = name === "search" ? parts.join("/") : "";
-  document.title = `${view.title} · Kafka’s protocol`;
+  document.title = `${view.title} · ${DATA.title}`;
   for (const one of document.querySelectorAll("#nav a")) {
     const own = one.getAttribute("href").replace("#/", "");
     if (own === name || (own === "" && ["m", "diff", "apis"].includes(name))) one.setAttribute("aria-current", own === name ? "page" : "true");

@@ -24,7 +24,7 @@ function messageView([name, versionText, wanted]) {
   const api = message.type === "request" || message.type === "response" ? API_OF_KEY.get(message.key) : null;
   const other = api && (message.type === "request" ? api.response : api.request);
   const facts = [
-    message.key === null ? null : `${api ? "API key" : "key"} ${message.key}`, `${message.type} of ${message.module}`,
+    message.key === null ? null : `${api ? "API key" : "key"} ${message.key}`, message.module ? `${message.type} of ${message.module}` : message.type,
     shape.flexible ? "flexible" : "fixed lengths",
     message.listeners.length ? `served by ${message.listeners.map((one) => LISTENERS[one] || one).join(", ")}` : null,
     within(message.deprecated, version) ? "deprecated" : null,
