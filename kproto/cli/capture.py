@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from .package import add_package
 from .proxy import add_filters
 
 __all__ = ["add_command"]
@@ -30,6 +31,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="PORT",
         help="a port of brokers in a capture; may be given several times (default: detected)",
     )
+    add_package(parser, "the connections also carry the messages")
     add_filters(parser)
     parser.add_argument(
         "--stats",

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
+from .package import add_package
+
 __all__ = ["add_command"]
 
 #: The default of `--max-nodes`. A node of the tree is a message, a field or an element.
@@ -42,6 +44,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--message", metavar="NAME|API_KEY", help="the message in the bytes, such as Fetch or 1"
     )
+    add_package(parser, "also decode the messages")
     parser.add_argument("--version", type=int, metavar="N", help="the version of the message")
     parser.add_argument(
         "--response", action="store_true", help="the bytes are a response, not a request"

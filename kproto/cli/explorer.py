@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from .package import add_package
+
 __all__ = ["add_command"]
 
 
@@ -24,4 +26,5 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="FILE",
         help="write the page to this file instead of opening it; - for standard output",
     )
+    add_package(parser, "a page of the messages")
     parser.set_defaults(runs_in="run_explorer")

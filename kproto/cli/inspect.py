@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from .package import add_package
+
 __all__ = ["add_command"]
 
 
@@ -31,6 +33,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "code", nargs="?", metavar="CODE", help="after `error`: an error code, or its name"
     )
+    add_package(parser, "show messages")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--version", type=int, metavar="N", help="the version (default: the latest that is final)"

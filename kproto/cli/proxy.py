@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from .package import add_package
 from .properties import add_properties
 
 __all__ = ["add_command"]
@@ -47,6 +48,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="with --rewrite: the first port for single brokers; 0 lets the system choose each",
     )
     add_properties(parser)
+    add_package(parser, "also decode the messages")
     add_filters(parser)
     parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
     parser.add_argument(

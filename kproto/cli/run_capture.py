@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from ..protocol.message_classes import MessageClasses
+from ..proxy import EventFilter
 from ..study import Node, annotate_frame, to_text
 from ..study.conversations import EventKind, Side, TrafficEvent
 from ..study.exchanges import (
@@ -36,6 +38,7 @@ from ..study.recording import is_recording, read_recording
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError, DecodeError, KprotoError
 from .run_proxy import event_filter
+from .selection import message_classes_from_options
 
 __all__ = ["run"]
 
@@ -58,11 +61,13 @@ def run(options: argparse.Namespace) -> int:
         check_whole_number("--port", port, 1, 65_535)
     if options.open is not None:
         check_whole_number("--open", options.open, 1)
+    classes = message_classes_from_options(options)
+    shown = event_filter(options, classes)
     skipped, other_traffic = SkippedPackets(), OtherTraffic()
     try:
         with _opened_file(options.file) as file:
-            events = _events(file, options, skipped, other_traffic)
-            code = _print(pair_exchanges(events), options)
+            events = _events(file, options, classes, skipped, other_traffic)
+            code = _print(pair_exchanges(events), options, shown)
             if options.open is None:
                 sys.stdout.flush()
                 _report_skipped(skipped, other_traffic)
@@ -72,10 +77,9 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _print(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
+def _print(exchanges: Iterator[Exchange], options: argparse.Namespace, shown: EventFilter) -> int:
     if options.open is not None:
         return _print_opened(exchanges, options)
-    shown = event_filter(options)
     chosen = (exchange for exchange in exchanges if shown.matches(exchange.event))
     if options.stats:
         _print_stats(chosen, options)
@@ -160,6 +164,7 @@ def _annotated(event: TrafficEvent) -> Node | None:
             None if event.received is None else event.received.version,
             response=event.side is Side.BROKER,
             part="frame",
+            classes=event.classes,
         )
     except KprotoError:
         return None
@@ -168,6 +173,7 @@ def _annotated(event: TrafficEvent) -> Node | None:
 def _events(
     file: BinaryIO,
     options: argparse.Namespace,
+    classes: MessageClasses,
     skipped: SkippedPackets,
     other_traffic: OtherTraffic,
 ) -> Iterator[ConnectionEvent]:
@@ -175,11 +181,15 @@ def _events(
     whole = io.BufferedReader(_PrefixedFile(start, file), 1 << 20)
     keep = options.open is not None
     if is_recording(start):
-        return events_of_recording(read_recording(whole), keep_bytes=keep)
+        return events_of_recording(read_recording(whole), keep_bytes=keep, classes=classes)
     if is_capture(start):
         ports = frozenset(options.ports or ())
         return events_of_segments(
-            read_segments(whole, skipped), ports, other_traffic, keep_bytes=keep
+            read_segments(whole, skipped),
+            ports,
+            other_traffic,
+            keep_bytes=keep,
+            classes=classes,
         )
     raise DecodeError(
         f"{options.file} is neither a recording of kproto proxy nor a pcap or pcapng file"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypedDict
 
+from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses, definitions_in
 from ..schema.message_lookup import find_messages
 from ..schema.naming import class_name
 from ..schema.unknown_names import UnknownNameError
@@ -29,6 +30,7 @@ from ..study import (
     to_text,
 )
 from ..wire.errors import ConfigurationError, DecodeError
+from .selection import message_classes_from_options
 
 __all__ = ["run"]
 
@@ -46,16 +48,21 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             "no bytes are given: pass them as an argument, with --file, or to stdin"
         )
+    classes = message_classes_from_options(options)
+    if classes is not KAFKA_MESSAGES and (options.key or options.value or options.records):
+        raise ConfigurationError(
+            "--key, --value and --records are for records of Kafka: omit --package"
+        )
     if options.key or options.value:
         roots = iter([_of_record(options, data)])
     elif options.guess:
-        roots = _guessed(options, data)
+        roots = _guessed(options, data, classes)
     elif options.records:
         roots = iter([annotate_records(data, **_reader_options(options))])
     elif options.message is None and not options.response and options.part is None:
-        roots = annotate_frames(data, **_reader_options(options))
+        roots = annotate_frames(data, classes=classes, **_reader_options(options))
     else:
-        roots = iter([_of_message(options, data)])
+        roots = iter([_of_message(options, data, classes)])
     return _printed(options, roots)
 
 
@@ -98,10 +105,10 @@ def _reader_options(options: argparse.Namespace) -> _AnnotateArguments:
     }
 
 
-def _of_message(options: argparse.Namespace, data: bytes) -> Node:
+def _of_message(options: argparse.Namespace, data: bytes, classes: MessageClasses) -> Node:
     message = options.message
     if message is not None:
-        cls = find_message_class(message, response=options.response)
+        cls = find_message_class(message, response=options.response, classes=classes)
         if options.version is None and options.response:
             raise ConfigurationError(f"{cls.__name__} needs a --version")
         message = cls
@@ -111,6 +118,7 @@ def _of_message(options: argparse.Namespace, data: bytes) -> Node:
         options.version,
         response=options.response,
         part=options.part,
+        classes=classes,
         **_reader_options(options),
     )
 
@@ -123,12 +131,12 @@ def _of_record(options: argparse.Namespace, data: bytes) -> Node:
     return annotate_value(data, options.records_of, message=options.message, max_nodes=most)
 
 
-def _wanted_messages(options: argparse.Namespace) -> frozenset[str] | None:
+def _wanted_messages(options: argparse.Namespace, classes: MessageClasses) -> frozenset[str] | None:
     """Returns the classes of the messages that `--message` and `--response` allow; None for all."""
     if options.message is None:
         return None
     try:
-        found = find_messages(str(options.message))
+        found = find_messages(str(options.message), definitions_in(classes.packages[0]))
     except UnknownNameError as error:
         raise ConfigurationError(str(error)) from None
     names = {class_name(spec.name) for spec in found}
@@ -137,14 +145,15 @@ def _wanted_messages(options: argparse.Namespace) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
+def _guessed(options: argparse.Namespace, data: bytes, classes: MessageClasses) -> Iterator[Node]:
     """Prints the guesses, then yields the tree of the best guess.
 
     With `--json`, prints the guesses as JSON, and yields no tree.
 
     Raises ConfigurationError if no known message fits the bytes.
     """
-    found = guess(data, messages=_wanted_messages(options), version=options.version)
+    messages = _wanted_messages(options, classes)
+    found = guess(data, messages=messages, version=options.version, classes=classes)
     if not found:
         raise ConfigurationError(
             "no known message fits the bytes"
@@ -172,6 +181,7 @@ def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
         first.versions[-1],
         response=first.is_response,
         part=first.part,
+        classes=classes,
         **_reader_options(options),
     )
 

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ..schema import study
-from .tables import print_json, print_table
+from ..schema.definition_comparison import DefinitionComparison, compare_definitions
+from ..schema.definition_folders import read_definitions, release_folder
+from ..schema.specs import MessageSpec
+from .diff_definitions import print_definitions
+from .selection import definitions_from_options
+from .tables import print_json, print_table, ranges_text
 
 __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the comparison; returns 0. Raises UnknownNameError for an unknown release."""
+    if options.package is not None and options.newer is not None:
+        options.refuse("NEWER is the package of --package: pass OLDER alone")
+    if options.package is None and options.newer is None:
+        options.refuse("the following arguments are required: NEWER")
+    if options.package is not None or options.schemas is not None or _has_folder(options):
+        print_definitions(_compare_definitions(options), as_json=options.json)
+        return 0
     found = study.compare(options.older, options.newer)
     if options.json:
         data = found.to_json()
@@ -33,6 +47,23 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _has_folder(options: argparse.Namespace) -> bool:
+    """Returns True if OLDER or NEWER is a folder, and not the name of a release of Kafka."""
+    names = [name for name in (options.older, options.newer) if name not in study.releases()]
+    return any(os.sep in name or Path(name).is_dir() for name in names)
+
+
+def _compare_definitions(options: argparse.Namespace) -> DefinitionComparison:
+    def of_folder(name: str) -> tuple[str, Mapping[str, MessageSpec]]:
+        schemas = options.schemas
+        folder = Path(name) if schemas is None else release_folder(Path(schemas), name)
+        return str(folder), read_definitions(folder)
+
+    package = definitions_from_options(options)
+    newer = of_folder(options.newer) if package is None else (options.package, package)
+    return compare_definitions(*of_folder(options.older), *newer)
+
+
 def _print_apis(what: str, apis: Sequence[study.ApiRange]) -> None:
     if apis:
         print(f"\n{what}")
@@ -49,8 +80,8 @@ def _print_ranges(changes: Sequence[study.RangeChange]) -> None:
                 change.newer.name,
                 str(change.older.versions),
                 str(change.newer.versions),
-                _listed(change.added),
-                _listed(change.dropped),
+                ranges_text(change.added),
+                ranges_text(change.dropped),
                 _marks(change.newer),
             )
             for change in changes
@@ -112,14 +143,3 @@ def _marks(api: study.ApiRange) -> str:
     if api.called != api.name:
         marks.append(f"called {api.called}")
     return ", ".join(marks)
-
-
-def _listed(versions: Sequence[int]) -> str:
-    """Returns `0-2, 5` for 0, 1, 2, 5."""
-    parts: list[list[int]] = []
-    for version in versions:
-        if parts and parts[-1][-1] == version - 1:
-            parts[-1].append(version)
-        else:
-            parts.append([version])
-    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)

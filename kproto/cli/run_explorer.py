@@ -9,8 +9,13 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
-from ..explorer.build import kafka_page
+from .. import messages
+from ..explorer.build import kafka_page, own_page
+from ..protocol.message_classes import definitions_in
+from ..schema.naming import class_name
+from ..study.secret_fields import secret_fields
 from ..wire.errors import ConfigurationError
+from .selection import import_package
 
 __all__ = ["run"]
 
@@ -21,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     With `--out -` writes the page to standard output. Raises ConfigurationError if the file cannot
     be written or no browser starts.
     """
-    text = kafka_page()
+    text = _page(options.package)
     if options.out == "-":
         sys.stdout.buffer.write(text.encode())
         return 0
@@ -36,6 +41,19 @@ def run(options: argparse.Namespace) -> int:
     if not webbrowser.open(Path(name).as_uri()):
         raise ConfigurationError(f"no browser could be started: open {name} in one")
     return 0
+
+
+def _page(name: str | None) -> str:
+    """Returns the page of Kafka's messages, or of the messages of the package called `name`."""
+    package = messages if name is None else import_package(name)
+    if package is messages:
+        return kafka_page()
+    known = definitions_in(package)
+    # A message without valid versions, whose api key is reserved, has no class.
+    definitions = {name: known[name] for name in known if known[name].valid_versions}
+    classes = (getattr(package, class_name(message)) for message in definitions)
+    secrets = (pair for cls in classes for pair in secret_fields(cls))
+    return own_page(package.__name__, definitions, secrets)
 
 
 def _write(path: Path, text: str) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 from ..protocol.error_meanings import error_meaning, find_error
 from ..schema import study
+from ..schema.definitions import Definitions, union
 from ..schema.message_lookup import find_messages
 from ..schema.specs import MessageSpec
 from .inspect_errors import print_error, print_errors, print_hint
+from .selection import definitions_from_options
 from .tables import print_json, print_table
 
 __all__ = ["run"]
@@ -42,26 +44,34 @@ def _header(message: MessageSpec, version: int) -> str:
 def run(options: argparse.Namespace) -> int:
     """Prints a layout, a comparison, a list or an error code; returns 0.
 
-    Raises UnknownNameError for an unknown message, version or error code.
+    With `--package`, prints only messages of this package. Raises UnknownNameError for an unknown
+    message, version or error code.
     """
-    if options.name == "error" or options.code is not None:
+    known = definitions_from_options(options) or union()
+    is_kafka = known is union()
+    if not is_kafka and options.code is not None:
+        options.refuse("error codes are Kafka's: omit --package")
+    if is_kafka and (options.name == "error" or options.code is not None):
         _error(options)
         return 0
-    if _is_error(options):
+    if is_kafka and _is_error(options):
         print_error(error_meaning(options.name), as_json=options.json)
         return 0
-    message = _message(options.name, one=options.version is not None or options.diff is not None)
+    is_one = options.version is not None or options.diff is not None
+    message = _message(options.name, known, one=is_one)
     if message is None:
-        _list(options.name, as_json=options.json)
-        if not options.json:
+        _list(options.name, known, as_json=options.json)
+        if is_kafka and not options.json:
             print_hint(options.name)
+    elif not message.valid_versions:
+        raise study.UnknownNameError(f"{message.name} has no valid version")
     elif options.diff is not None:
-        _diff(message, *options.diff, as_json=options.json)
+        _diff(message, known, *options.diff, as_json=options.json)
     else:
         version = message.latest_stable if options.version is None else options.version
         if options.version is None and version not in message.valid_versions:
             version = message.valid_versions.highest
-        _layout(message, version, as_json=options.json)
+        _layout(message, known, version, as_json=options.json)
     return 0
 
 
@@ -88,7 +98,7 @@ def _is_error(options: argparse.Namespace) -> bool:
     return False
 
 
-def _message(name: str, *, one: bool) -> MessageSpec | None:
+def _message(name: str, known: Definitions, *, one: bool) -> MessageSpec | None:
     """Returns the message called `name`, regardless of case; `name` may be a former name.
 
     If `one` is False, returns None if no message or several messages match. If `one` is True,
@@ -96,12 +106,12 @@ def _message(name: str, *, one: bool) -> MessageSpec | None:
     UnknownNameError.
     """
     try:
-        found = find_messages(name)
+        found = find_messages(name, known)
     except study.UnknownNameError:  # `name` may be a substring of message names
         try:
-            return study.find_message(name)
+            return study.find_message(name, known)
         except study.UnknownNameError:
-            found = study.messages(name) if one else ()
+            found = study.messages(name, known) if one else ()
     if len(found) == 1:
         return found[0]
     if not one:
@@ -115,10 +125,10 @@ def _message(name: str, *, one: bool) -> MessageSpec | None:
     )
 
 
-def _list(part: str, *, as_json: bool) -> None:
-    found = study.messages(part)
+def _list(part: str, known: Definitions, *, as_json: bool) -> None:
+    found = study.messages(part, known)
     if as_json:
-        print_json([_message_json(message) for message in found])
+        print_json([_message_json(message, known) for message in found])
         return
     print_table(
         ("MESSAGE", "TYPE", "KEY", "VERSIONS", "FLEXIBLE", "MEANING"),
@@ -129,14 +139,14 @@ def _list(part: str, *, as_json: bool) -> None:
                 "" if message.api_key is None else str(message.api_key),
                 str(message.valid_versions),
                 str(message.flexible_versions),
-                study.meaning(message.name),
+                study.meaning(message.name, known=known),
             )
             for message in found
         ],
     )
 
 
-def _message_json(message: MessageSpec) -> dict[str, Any]:
+def _message_json(message: MessageSpec, known: Definitions) -> dict[str, Any]:
     return {
         "message": message.name,
         "type": message.type,
@@ -144,23 +154,25 @@ def _message_json(message: MessageSpec) -> dict[str, Any]:
         "apiKey": message.api_key,
         "versions": str(message.valid_versions),
         "flexible": str(message.flexible_versions),
-        "meaning": study.meaning(message.name),
+        "meaning": study.meaning(message.name, known=known),
     }
 
 
-def _layout(message: MessageSpec, version: int, *, as_json: bool) -> None:
-    rows = study.message_rows(message.name, version)
-    size, least = study.least_size(message.name, version)
-    note = _note(message, version)
-    added, dropped = _added_and_dropped(message, version)
+def _layout(message: MessageSpec, known: Definitions, version: int, *, as_json: bool) -> None:
+    is_kafka = known is union()
+    rows = study.message_rows(message.name, version, known)
+    size, least = study.least_size(message.name, version, known)
+    note = _note(message, version) if is_kafka else None
+    added, dropped = _added_and_dropped(message, version) if is_kafka else (None, None)
     if as_json:
-        data = _message_json(message) | {"version": version, "size": size, "least": least}
-        data |= {"broughtBy": added, "droppedBy": dropped}
-        data |= {"note": None if note is None else note.to_json()}
+        data = _message_json(message, known) | {"version": version, "size": size, "least": least}
+        if is_kafka:
+            data |= {"broughtBy": added, "droppedBy": dropped}
+            data |= {"note": None if note is None else note.to_json()}
         print_json(data | {"fields": [row.to_json() for row in rows]})
         return
-    print(_title(message, f"version {version} of {message.valid_versions}"))
-    if _is_of_api(message) or added is not None:
+    print(_title(message, known, f"version {version} of {message.valid_versions}"))
+    if is_kafka and (_is_of_api(message) or added is not None):
         line = "final in no release" if added is None else f"added in Kafka {added}"
         print(line + ("" if dropped is None else f", dropped in {dropped}"))
     if note is not None:
@@ -189,15 +201,20 @@ def _layout(message: MessageSpec, version: int, *, as_json: bool) -> None:
     )
 
 
-def _diff(message: MessageSpec, older: int, newer: int, *, as_json: bool) -> None:
-    changes = study.changes(message.name, older, newer)
-    between = range(min(older, newer) + 1, max(older, newer) + 1)
+def _diff(
+    message: MessageSpec, known: Definitions, older: int, newer: int, *, as_json: bool
+) -> None:
+    is_kafka = known is union()
+    changes = study.changes(message.name, older, newer, known)
+    between = range(min(older, newer) + 1, max(older, newer) + 1) if is_kafka else ()
     notes = [note for version in between if (note := _note(message, version)) is not None]
     if as_json:
         data = study.VersionChanges(message.name, older, newer, changes).to_json()
-        print_json(data | {"notes": [note.to_json() for note in notes]})
+        if is_kafka:
+            data |= {"notes": [note.to_json() for note in notes]}
+        print_json(data)
         return
-    print(_title(message, f"version {older} to {newer}"))
+    print(_title(message, known, f"version {older} to {newer}"))
     for note in notes:
         print(f"v{note.version}: {_note_words(note)}")
     if not changes:
@@ -211,16 +228,16 @@ def _diff(message: MessageSpec, older: int, newer: int, *, as_json: bool) -> Non
                 change.kind.value,
                 change.field,
                 change.detail,
-                study.meaning(message.name, change.field) if change.field else "",
+                study.meaning(message.name, change.field, known) if change.field else "",
             )
             for change in changes
         ],
     )
 
 
-def _title(message: MessageSpec, versions: str) -> str:
+def _title(message: MessageSpec, known: Definitions, versions: str) -> str:
     key = "" if message.api_key is None else f", api key {message.api_key}"
-    meaning = study.meaning(message.name)
+    meaning = study.meaning(message.name, known=known)
     return f"{message.name} ({message.type}{key}), {versions}" + (f"\n{meaning}" if meaning else "")
 
 

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from ..protocol.message_classes import MessageClasses
 from ..proxy import EventFilter, Proxy, ProxySettings, event_as_json, event_as_text
 from ..proxy.event_log import parse_apis
 from ..study.conversations import TrafficEvent
 from ..study.recording import Recorder
 from ..wire.errors import ConfigurationError
 from .read_properties import properties_from_options
+from .selection import message_classes_from_options
 
 __all__ = ["LineWriter", "event_filter", "run"]
 
@@ -31,19 +33,20 @@ _MAX_WAITING_LINES: Final = 20_000
 _LOG_CLOSE_TIMEOUT_S: Final = 2.0
 
 
-def event_filter(options: argparse.Namespace) -> EventFilter:
-    """Returns the filter for `--api` and `--client-id`.
+def event_filter(options: argparse.Namespace, classes: MessageClasses) -> EventFilter:
+    """Returns the filter for `--api` and `--client-id`; `classes` has the APIs.
 
     Raises ConfigurationError if `--api` names an unknown API.
     """
     return EventFilter(
-        None if options.apis is None else parse_apis(options.apis),
+        None if options.apis is None else parse_apis(options.apis, classes),
         None if options.client_ids is None else tuple(options.client_ids),
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the proxy until SIGINT, SIGTERM or a closed output; returns 0."""
+    classes = message_classes_from_options(options)
     secured = properties_from_options(options).settings
     settings = ProxySettings(
         rewrite=options.rewrite,
@@ -52,8 +55,9 @@ def run(options: argparse.Namespace) -> int:
         show_secrets=options.show_secrets,
         tls=secured.get("tls", False),
         sasl=secured.get("sasl"),
+        classes=classes,
     )
-    shown = event_filter(options)
+    shown = event_filter(options, classes)
     with _recorder(options.record, options.max_bytes) as recorder:
         asyncio.run(_serve(options, settings, shown, recorder))
     return 0

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
 
+from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses, definitions_in
 from ..schema.definitions import Definitions
 from ..schema.message_lookup import find_messages
 from ..wire.errors import ConfigurationError
 
-__all__ = ["import_package", "message_names"]
+__all__ = [
+    "definitions_from_options",
+    "import_package",
+    "message_classes_from_options",
+    "message_names",
+]
+
+
+def definitions_from_options(options: argparse.Namespace) -> Definitions | None:
+    """Returns the definitions of the package of `--package`; None without this option.
+
+    Raises ConfigurationError if the package cannot be imported, or is no package of messages.
+    """
+    return None if options.package is None else definitions_in(import_package(options.package))
+
+
+def message_classes_from_options(options: argparse.Namespace) -> MessageClasses:
+    """Returns Kafka's messages and those of the package of `--package`, which override Kafka's.
+
+    Raises ConfigurationError if the package cannot be imported, or is no package of messages.
+    """
+    if options.package is None:
+        return KAFKA_MESSAGES
+    package = import_package(options.package)
+    definitions_in(package)
+    return MessageClasses(package)
 
 
 def message_names(text: str, known: Definitions | None = None) -> frozenset[str]:

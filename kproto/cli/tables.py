@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
-__all__ = ["print_json", "print_table", "print_wrapped", "table_lines"]
+__all__ = ["print_json", "print_table", "print_wrapped", "ranges_text", "table_lines"]
 
 #: Minimum width, in characters, of the last cell of a row that is printed beside the other cells.
 #: If less width is left, the last cell is printed below the other cells.
@@ -37,6 +37,17 @@ def print_wrapped(text: str) -> None:
     width = terminal_width()
     for line in [text] if width is None else textwrap.wrap(text, max(width, 2)):
         print(line)
+
+
+def ranges_text(versions: Sequence[int]) -> str:
+    """Returns `0-2, 5` for 0, 1, 2, 5."""
+    parts: list[list[int]] = []
+    for version in versions:
+        if parts and parts[-1][-1] == version - 1:
+            parts[-1].append(version)
+        else:
+            parts.append([version])
+    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)
 
 
 def terminal_width() -> int | None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kproto.cli import main
-from kproto.cli.run_diff import _listed
+from kproto.cli.tables import ranges_text
 from kproto.schema import study
 
 
@@ -49,5 +49,5 @@ def test_a_release_that_there_is_none_of(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_versions_in_runs() -> None:
-    assert _listed((0, 1, 2, 5)) == "0-2, 5"
-    assert _listed(()) == ""
+    assert ranges_text((0, 1, 2, 5)) == "0-2, 5"
+    assert ranges_text(()) == ""

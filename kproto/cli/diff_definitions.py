@@ -1,0 +1,108 @@
+"""Prints the comparison of two folders of definitions for `kproto diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..schema.changes import VersionChanges
+from ..schema.definition_comparison import AlteredVersion, DefinitionComparison, MessageChange
+from ..schema.specs import MessageSpec
+from .tables import print_json, print_table, ranges_text
+
+__all__ = ["print_definitions"]
+
+
+def print_definitions(found: DefinitionComparison, *, as_json: bool) -> None:
+    """Prints the messages and versions that differ between two sets of definitions."""
+    if as_json:
+        print_json(found.to_json())
+        return
+    print(
+        f"{found.older} to {found.newer}: {len(found.added)} messages added, "
+        f"{len(found.removed)} removed, {len(found.changed)} changed"
+    )
+    _print_messages("added messages", found.added)
+    _print_messages("removed messages", found.removed)
+    _print_changes(found.changed)
+    _print_versions(found.versions)
+    _print_altered(found.altered)
+
+
+def _print_messages(what: str, messages: Sequence[MessageSpec]) -> None:
+    if messages:
+        print(f"\n{what}")
+        rows = [
+            (spec.name, spec.type, _key(spec), str(spec.valid_versions), _marks(spec))
+            for spec in messages
+        ]
+        print_table(("MESSAGE", "TYPE", "KEY", "VERSIONS", "MARKS"), rows, indent="  ")
+
+
+def _print_changes(changes: Sequence[MessageChange]) -> None:
+    if changes:
+        print("\nchanged messages")
+        rows = [
+            (
+                change.newer.name,
+                "" if change.older.name == change.newer.name else change.older.name,
+                _changed(_key(change.older), _key(change.newer)),
+                _changed(str(change.older.valid_versions), str(change.newer.valid_versions)),
+                ranges_text(change.added),
+                ranges_text(change.dropped),
+                _changed(_marks(change.older), _marks(change.newer)),
+            )
+            for change in changes
+        ]
+        header = ("MESSAGE", "FORMERLY", "KEY", "VERSIONS", "ADDED", "REMOVED", "MARKS")
+        print_table(header, rows, indent="  ")
+
+
+def _changed(older: str, newer: str) -> str:
+    """Returns a value, or the older and the newer value if they differ."""
+    return newer if older == newer else f"{older or 'none'} -> {newer or 'none'}"
+
+
+def _print_versions(versions: Sequence[VersionChanges]) -> None:
+    if versions:
+        print("\nadded versions")
+        rows: list[tuple[str, str, str, str]] = []
+        for each in versions:
+            name = f"{each.message} v{each.newer}"
+            changes = [(change.kind.value, change.field, change.detail) for change in each.changes]
+            for row in changes or [("same", "", f"as v{each.older}")]:
+                rows.append((name, *row))
+                name = ""
+        print_table(("MESSAGE", "CHANGE", "FIELD", "DETAIL"), rows, indent="  ")
+
+
+def _print_altered(altered: Sequence[AlteredVersion]) -> None:
+    if altered:
+        print("\nversions with another layout (kproto-codegen check judges them)")
+        rows: list[tuple[str, str, str, str]] = []
+        for each in altered:
+            name = f"{each.message} v{each.version}"
+            for difference in each.differences:
+                rows.append((name, difference.kind.value, difference.field, difference.detail))
+                name = ""
+        print_table(("MESSAGE", "DIFFERENCE", "FIELD", "DETAIL"), rows, indent="  ")
+
+
+def _key(spec: MessageSpec) -> str:
+    return "" if spec.api_key is None else str(spec.api_key)
+
+
+def _marks(spec: MessageSpec) -> str:
+    """Returns the flexible, deprecated and unstable versions of a message, and its listeners."""
+    marks = [
+        f"{word} {versions}"
+        for word, versions in (
+            ("flexible", spec.flexible_versions),
+            ("deprecated", spec.deprecated_versions),
+        )
+        if versions
+    ]
+    if spec.latest_version_unstable:
+        marks.append(f"unstable {spec.valid_versions.highest}")
+    if spec.listeners:
+        marks.append(f"for {'/'.join(spec.listeners)}")
+    return ", ".join(marks)
