@@ -30,8 +30,8 @@ DEFINITIONS = dict(
     re.findall(r"^`(greetings/\w+\.json)`\n\n```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 )
 (COMMAND,) = blocks(PAGE, "shell")
-(PROGRAM,) = blocks(PAGE, "python")
-(PRINTED,) = blocks(PAGE, "text")
+PROGRAM, _ = blocks(PAGE, "python")
+PRINTED, _ = blocks(PAGE, "text")
 
 Captured = pytest.CaptureFixture[str]
 
