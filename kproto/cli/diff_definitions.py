@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..schema.changes import VersionChanges
-from ..schema.definition_comparison import AlteredVersion, DefinitionComparison, MessageChange
 from ..schema.specs import MessageSpec
+from ..schema.study import AlteredVersion, DefinitionComparison, MessageChange, VersionChanges
 from .tables import print_json, print_table, ranges_text
 
 __all__ = ["print_definitions"]
@@ -45,6 +44,7 @@ def _print_changes(changes: Sequence[MessageChange]) -> None:
             (
                 change.newer.name,
                 "" if change.older.name == change.newer.name else change.older.name,
+                _if_changed(change.older.type, change.newer.type),
                 _changed(_key(change.older), _key(change.newer)),
                 _changed(str(change.older.valid_versions), str(change.newer.valid_versions)),
                 ranges_text(change.added),
@@ -53,13 +53,18 @@ def _print_changes(changes: Sequence[MessageChange]) -> None:
             )
             for change in changes
         ]
-        header = ("MESSAGE", "FORMERLY", "KEY", "VERSIONS", "ADDED", "REMOVED", "MARKS")
+        header = ("MESSAGE", "FORMERLY", "TYPE", "KEY", "VERSIONS", "ADDED", "REMOVED", "MARKS")
         print_table(header, rows, indent="  ")
 
 
 def _changed(older: str, newer: str) -> str:
     """Returns a value, or the older and the newer value if they differ."""
     return newer if older == newer else f"{older or 'none'} -> {newer or 'none'}"
+
+
+def _if_changed(older: str, newer: str) -> str:
+    """Returns the older and the newer value; "" if they are equal."""
+    return "" if older == newer else _changed(older, newer)
 
 
 def _print_versions(versions: Sequence[VersionChanges]) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..schema import study
-from ..schema.definition_comparison import DefinitionComparison, compare_definitions
-from ..schema.definition_folders import read_definitions, release_folder
+from ..schema.definition_folders import release_folder
 from ..schema.specs import MessageSpec
 from .diff_definitions import print_definitions
 from .selection import definitions_from_options
@@ -53,15 +52,15 @@ def _has_folder(options: argparse.Namespace) -> bool:
     return any(os.sep in name or Path(name).is_dir() for name in names)
 
 
-def _compare_definitions(options: argparse.Namespace) -> DefinitionComparison:
+def _compare_definitions(options: argparse.Namespace) -> study.DefinitionComparison:
     def of_folder(name: str) -> tuple[str, Mapping[str, MessageSpec]]:
         schemas = options.schemas
         folder = Path(name) if schemas is None else release_folder(Path(schemas), name)
-        return str(folder), read_definitions(folder)
+        return str(folder), study.read_definitions(folder)
 
     package = definitions_from_options(options)
     newer = of_folder(options.newer) if package is None else (options.package, package)
-    return compare_definitions(*of_folder(options.older), *newer)
+    return study.compare_definitions(*of_folder(options.older), *newer)
 
 
 def _print_apis(what: str, apis: Sequence[study.ApiRange]) -> None:

@@ -21,7 +21,7 @@ __all__ = ["AlteredVersion", "DefinitionComparison", "MessageChange", "compare_d
 
 @dataclass(frozen=True, slots=True)
 class MessageChange:
-    """A message whose name, api key, versions or marks differ between two sets of definitions.
+    """A message whose name, type, api key, versions or marks differ between two definitions.
 
     Marks are the flexible, unstable and deprecated versions, and the listeners.
     """
@@ -83,7 +83,8 @@ class DefinitionComparison:
     """The differences between two sets of definitions; messages are sorted by name.
 
     - `added`, `removed`: the messages that only one of the sets has.
-    - `changed`: the messages that both have, but with another name, api key, versions or marks.
+    - `changed`: the messages that both have, but with another name, type, api key, versions or
+      marks.
     - `versions`: the changes in each added version of the `changed` messages, compared with the
       version before. The lowest version of a message is left out.
     - `altered`: versions that both have, but with another layout. A released version must not
@@ -176,6 +177,7 @@ def _altered_versions(old: MessageSpec, new: MessageSpec) -> Iterator[AlteredVer
 def _facts(spec: MessageSpec) -> tuple[object, ...]:
     return (
         spec.name,
+        spec.type,
         spec.api_key,
         spec.valid_versions,
         spec.flexible_versions,

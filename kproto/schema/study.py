@@ -33,6 +33,13 @@ from .changes import (
     find_message,
     message_layout,
 )
+from .definition_comparison import (
+    AlteredVersion,
+    DefinitionComparison,
+    MessageChange,
+    compare_definitions,
+)
+from .definition_folders import read_definitions
 from .definitions import Definitions, union
 from .glossary import load_glossary
 from .kips import Kip, VersionNote, version_note, version_notes
@@ -52,11 +59,14 @@ from .stored_releases import stored_releases, stored_since
 from .unknown_names import UnknownNameError, unknown_name_error
 
 __all__ = [
+    "AlteredVersion",
     "ApiRange",
     "ChangeKind",
+    "DefinitionComparison",
     "FieldChange",
     "Kip",
     "LayoutRow",
+    "MessageChange",
     "RangeChange",
     "ReleaseComparison",
     "UnknownNameError",
@@ -67,6 +77,7 @@ __all__ = [
     "api_names",
     "changes",
     "compare",
+    "compare_definitions",
     "find_field",
     "find_message",
     "least_size",
@@ -75,6 +86,7 @@ __all__ = [
     "message_rows",
     "messages",
     "ranges",
+    "read_definitions",
     "releases",
     "removed_in",
     "stored_releases",

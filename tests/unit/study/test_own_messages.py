@@ -30,6 +30,7 @@ from kproto.study.flows import events_of_segments
 from kproto.study.redaction import redact_frame
 from kproto.study.request_detection import RequestDetector, detector_for
 from kproto.wire.errors import ConfigurationError
+from tests.support.environment import ROOT
 from tests.support.own_protocol import (
     field,
     imported_package,
@@ -244,6 +245,47 @@ def test_own_secrets_are_redacted(parcels: Any) -> None:
     asked, _ = talk(parcels, parcels.FetchRequest(), parcels.FetchResponse(), 0)
     (event,) = ConversationSplitter(classes=classes).feed(Side.CLIENT, 0, asked)
     assert redact_frame(event) == asked
+
+
+FORKED = ("ApiVersions", "Metadata", "Produce", "SaslHandshake")
+
+
+@pytest.fixture(scope="module")
+def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Returns a package of some of Kafka's own messages, as a fork of Kafka has."""
+    folder = tmp_path_factory.mktemp("fork")
+    clients = ROOT / "schemas" / "4.4.0" / "clients"
+    names = [f"{api}{kind}.json" for api in FORKED for kind in ("Request", "Response")]
+    write_definitions(folder / "definitions", [(clients / name).read_text() for name in names])
+    with imported_package(make_package(folder / "definitions", folder / "fork")) as package:
+        yield package
+
+
+def test_rules_of_kafka_apply_to_the_messages_of_a_fork(fork: Any) -> None:
+    splitter = ConversationSplitter(classes=MessageClasses(fork))
+
+    def ask(request: Any, version: int) -> Any:
+        _, data = ClientConnection("me").send(request, version)
+        (event,) = splitter.feed(Side.CLIENT, 0, data)
+        assert event.kind is EventKind.MESSAGE
+        assert event.received is not None
+        assert type(event.received.message) is type(request)
+        return event
+
+    named = fork.ApiVersionsRequest(client_software_name="fork", client_software_version="1")
+    asked = ask(named, 4)
+    body = ApiVersionsResponse(error_code=35).encode(0)
+    told = (len(body) + 4).to_bytes(4, "big") + asked.data[8:12] + body
+    (event,) = splitter.feed(Side.BROKER, 0, told)
+    assert (event.version, event.errors) == (0, (("UNSUPPORTED_VERSION", 1),))
+    assert not ask(fork.ProduceRequest(acks=0), 9).is_answered
+    ask(fork.SaslHandshakeRequest(mechanism="PLAIN"), 0)
+    (token,) = splitter.feed(Side.CLIENT, 0, b"\0\0\0\4\0a\0b")
+    assert token.kind is EventKind.TOKEN
+    brokers = importlib.import_module("fork.metadata_response")
+    broker = brokers.MetadataResponseBroker(node_id=1, host="b1", port=9092)
+    ((node, address, _),) = nodes_in(fork.MetadataResponse(brokers=[broker]))
+    assert (node.id, str(address)) == (1, "b1:9092")
 
 
 def test_responses_with_a_name_of_kafka_have_no_brokers(colliding: Any) -> None:
