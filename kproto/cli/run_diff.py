@@ -19,9 +19,10 @@ __all__ = ["run"]
 
 def run(options: argparse.Namespace) -> int:
     """Prints the comparison; returns 0. Raises UnknownNameError for an unknown release."""
-    if options.package is not None and options.newer is not None:
+    has_newer = options.newer is not None
+    if options.package is not None and has_newer:
         options.refuse("NEWER is the package of --package: pass OLDER alone")
-    if options.package is None and options.newer is None:
+    if options.package is None and not has_newer:
         options.refuse("the following arguments are required: NEWER")
     if options.package is not None or options.schemas is not None or _has_folder(options):
         print_definitions(_compare_definitions(options), as_json=options.json)
