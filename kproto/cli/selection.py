@@ -62,7 +62,7 @@ def import_package(name: str) -> ModuleType:
     sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001 - the code of the package may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - its code may raise anything
         raise ConfigurationError(
             f"--package: cannot import {name!r}: {type(error).__name__}: {error}"
         ) from None

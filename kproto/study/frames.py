@@ -51,6 +51,9 @@ Part: TypeAlias = Literal["frame", "message", "body"]
 PARTS: Final[tuple[Part, ...]] = ("frame", "message", "body")
 
 _SIZE_BYTES: Final = 4
+
+#: Maximum number of digits of an api key, which is an int16.
+_MAX_KEY_DIGITS: Final = 5
 _UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
 
 #: The kinds of nodes with undecoded bytes, which are hidden if they may contain secrets.
@@ -228,11 +231,17 @@ def find_message_class(
     """
     if isinstance(message, type):
         return message
+    text = str(message)
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_KEY_DIGITS:
+        of_key = classes.response if response else classes.request
+        known_class = of_key(int(text))
+        if known_class is not None:
+            return known_class
     unknown: ConfigurationError | None = None
     for package in classes.packages:
         known = definitions_in(package)
         try:
-            found = find_messages(str(message), known)
+            found = find_messages(text, known)
             if response and len(found) == 1 and found[0].type == "request":
                 found = find_messages(found[0].name.removesuffix("Request"), known)
         except UnknownNameError as error:
