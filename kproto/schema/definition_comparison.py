@@ -117,8 +117,8 @@ def compare_definitions(
 ) -> DefinitionComparison:
     """Compares two sets of definitions, by message name; `older` and `newer` are their names.
 
-    A message is the same in both sets if it has the same name, or else the same module, type and
-    api key. Messages without valid versions do not count.
+    A message is the same in both sets if it has the same name, or else the same type and api key,
+    and for a record also the same module. Messages without valid versions do not count.
     """
     before, after = (
         {name: known[name] for name in known if known[name].valid_versions}
@@ -155,7 +155,8 @@ def _renamed(before: Mapping[str, MessageSpec], after: Mapping[str, MessageSpec]
 
 
 def _key(spec: MessageSpec) -> tuple[str, str, int | None]:
-    return spec.module, spec.type, spec.api_key
+    is_api = spec.type in {"request", "response"}
+    return "" if is_api else spec.module, spec.type, spec.api_key
 
 
 def _added_versions(change: MessageChange) -> Iterator[VersionChanges]:

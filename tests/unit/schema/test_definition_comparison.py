@@ -143,6 +143,14 @@ def test_messages_without_a_common_name_and_key_are_added_and_removed() -> None:
     assert [each.name for each in found.removed] == ["A", "B"]
 
 
+@pytest.mark.parametrize(("kind", "is_same"), [("request", True), ("metadata", False)])
+def test_the_module_counts_for_renamed_records_alone(kind: str, is_same: bool) -> None:
+    before = {"A": spec(kind, "A", "0", apiKey=5, module="old")}
+    after = {"B": spec(kind, "B", "0", apiKey=5, module="new")}
+    found = compare_definitions("1", before, "2", after)
+    assert (found.added == ()) is is_same
+
+
 def test_another_layout_of_a_version_is_reported() -> None:
     before = {"A": spec("data", "A", "0-1", field("X", "int32"))}
     after = {"A": spec("data", "A", "0-1", field("Y", "int32"), field("Z", "int8", "1+"))}
