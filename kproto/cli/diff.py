@@ -19,8 +19,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="show which versions differ between two releases",
         description="Compares the versions that two releases of Kafka support, from 0.8.2.0 to "
         "4.4.0: APIs that were added or removed, ranges that changed, and the fields of each added "
-        "version. Also compares two folders of definitions of your own, or a folder with the "
-        "package that was generated from later definitions.",
+        "version. Also compares folders of definitions of your own, or the package that was "
+        "generated from them, with each other and with releases of Kafka.",
     )
     parser.add_argument(
         "older", metavar="OLDER", help="a release such as 3.9.2, or a folder of definitions"
@@ -33,6 +33,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="DIR",
         help="OLDER and NEWER are names of releases in this folder of your own releases",
     )
-    add_package(parser, "compare the folder OLDER with the messages")
+    add_package(parser, "compare OLDER with the messages")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.set_defaults(runs_in="run_diff", refuse=parser.error)

@@ -54,14 +54,37 @@ def _has_folder(options: argparse.Namespace) -> bool:
 
 
 def _compare_definitions(options: argparse.Namespace) -> study.DefinitionComparison:
-    def of_folder(name: str) -> tuple[str, Mapping[str, MessageSpec]]:
-        schemas = options.schemas
+    """Compares folders of definitions, releases of Kafka and the package of `--package`.
+
+    A release of Kafka has only requests and responses, so only these are compared with it.
+    """
+    schemas = options.schemas
+
+    def side(name: str) -> tuple[str, Mapping[str, MessageSpec]]:
+        if is_of_kafka(name):
+            return f"Kafka {name}", study.release_definitions(name)
         folder = Path(name) if schemas is None else release_folder(Path(schemas), name)
         return str(folder), study.read_definitions(folder)
 
+    def is_of_kafka(name: str) -> bool:
+        return schemas is None and name in study.releases()
+
     package = definitions_from_options(options)
-    newer = of_folder(options.newer) if package is None else (options.package, package)
-    return study.compare_definitions(*of_folder(options.older), *newer)
+    sides = [
+        side(options.older),
+        side(options.newer) if package is None else (options.package, package),
+    ]
+    if is_of_kafka(options.older) or (package is None and is_of_kafka(options.newer)):
+        sides = [(name, _apis(messages)) for name, messages in sides]
+    (older, before), (newer, after) = sides
+    return study.compare_definitions(older, before, newer, after)
+
+
+def _apis(messages: Mapping[str, MessageSpec]) -> Mapping[str, MessageSpec]:
+    """Returns the requests and responses of `messages`."""
+    return {
+        name: messages[name] for name in messages if messages[name].type in {"request", "response"}
+    }
 
 
 def _print_apis(what: str, apis: Sequence[study.ApiRange]) -> None:

@@ -7,16 +7,23 @@ the definitions themselves: every message, with or without an API.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .changes import VersionChanges, layout_changes
+from .changes import VersionChanges, find_message, layout_changes
 from .layout import layout
 from .layout_comparison import LayoutDifference, compare_layouts
+from .release_table import ranges
 from .specs import MessageSpec
 from .versions import Versions
 
-__all__ = ["AlteredVersion", "DefinitionComparison", "MessageChange", "compare_definitions"]
+__all__ = [
+    "AlteredVersion",
+    "DefinitionComparison",
+    "MessageChange",
+    "compare_definitions",
+    "release_definitions",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,28 @@ class DefinitionComparison:
             "versions": [each.to_json() for each in self.versions],
             "altered": [each.to_json() for each in self.altered],
         }
+
+
+def release_definitions(release: str) -> dict[str, MessageSpec]:
+    """Returns the requests and responses of a release of Kafka, such as "3.9.2", by name.
+
+    The versions and marks are those of the release; the layouts, and the names of fields, are those
+    of the union of the releases. Raises UnknownNameError for an unknown release.
+    """
+    found: dict[str, MessageSpec] = {}
+    for each in ranges(release).values():
+        for kind in ("Request", "Response"):
+            spec = find_message(each.name + kind)
+            spec = replace(spec, name=each.called + kind, valid_versions=each.versions)
+            if kind == "Request":
+                spec = replace(
+                    spec,
+                    deprecated_versions=each.deprecated,
+                    latest_version_unstable=bool(each.unstable),
+                    listeners=each.listeners,
+                )
+            found[spec.name] = spec
+    return found
 
 
 def compare_definitions(

@@ -38,6 +38,7 @@ from .definition_comparison import (
     DefinitionComparison,
     MessageChange,
     compare_definitions,
+    release_definitions,
 )
 from .definition_folders import read_definitions
 from .definitions import Definitions, union
@@ -87,6 +88,7 @@ __all__ = [
     "messages",
     "ranges",
     "read_definitions",
+    "release_definitions",
     "releases",
     "removed_in",
     "stored_releases",

@@ -389,6 +389,28 @@ def test_diff_compares_a_folder_with_the_package(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("parcels")
+def test_diff_compares_the_apis_of_kafka(capsys: Captured) -> None:
+    """The package has the api keys 1 and 3 of Kafka, and the name FetchRequest."""
+    told = json.loads(out(capsys, "diff", "4.4.0", *OF_PACKAGE, "--json"))
+    assert (told["older"], told["newer"]) == ("Kafka 4.4.0", NAME)
+    assert [each["name"] for each in told["added"]] == ["TrackRequest", "TrackResponse"]
+    assert "MetadataRequest" not in [each["name"] for each in told["removed"]]
+    changed = {each["newer"]["name"]: each["older"]["name"] for each in told["changed"]}
+    assert changed == {
+        "FetchRequest": "FetchRequest",
+        "FetchResponse": "FetchResponse",
+        "PrintLabelRequest": "MetadataRequest",
+        "PrintLabelResponse": "MetadataResponse",
+    }
+    schemas = str(ROOT / "schemas" / "4.4.0")
+    shown = out(capsys, "diff", "4.4.0", schemas)
+    assert shown == f"Kafka 4.4.0 to {schemas}: 0 messages added, 0 removed, 0 changed\n"
+    told = json.loads(out(capsys, "diff", schemas, "3.9.2", "--json"))
+    assert told["newer"] == "Kafka 3.9.2"
+    assert {each["type"] for each in told["removed"]} == {"request", "response"}
+
+
+@pytest.mark.usefixtures("parcels")
 def test_diff_reports_a_changed_version(folder: Path, capsys: Captured) -> None:
     changed = folder / "changed"
     shutil.copytree(folder / "parcels" / "v1", changed, dirs_exist_ok=True)
@@ -407,7 +429,7 @@ def test_diff_reports_a_changed_version(folder: Path, capsys: Captured) -> None:
     ("arguments", "said"),
     [
         (["parcels/v1", "parcels/v9"], "parcels/v9 is no folder of definitions"),
-        (["parcels/v1", "3.9.2"], "3.9.2 is no folder of definitions"),
+        (["parcels/v1", "4.9.2"], "4.9.2 is no folder of definitions"),
         (["parcels", "parcels/v1"], "parcels has the releases v1, v2, v3: name one, such as"),
         (["v1", "v9", "--schemas", "parcels"], "parcels has no release 'v9'; the nearest: v"),
         (["v1", "v2", "--schemas", "no"], "no has no folders of releases"),
