@@ -60,14 +60,14 @@ def _compare_definitions(options: argparse.Namespace) -> study.DefinitionCompari
     """
     schemas = options.schemas
 
+    def is_of_kafka(name: str) -> bool:
+        return schemas is None and name in study.releases()
+
     def side(name: str) -> tuple[str, Mapping[str, MessageSpec]]:
         if is_of_kafka(name):
             return f"Kafka {name}", study.release_definitions(name)
         folder = Path(name) if schemas is None else release_folder(Path(schemas), name)
         return str(folder), study.read_definitions(folder)
-
-    def is_of_kafka(name: str) -> bool:
-        return schemas is None and name in study.releases()
 
     package = definitions_from_options(options)
     sides = [
