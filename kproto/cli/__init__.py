@@ -24,7 +24,6 @@ from typing import Final
 
 from ..version import __version__
 from ..wire.errors import KprotoError
-from . import broker, capture, decode, diff, explorer, fuzz, inspect, proxy, vectors
 
 __all__ = ["main"]
 
@@ -32,7 +31,20 @@ __all__ = ["main"]
 #: that is too large.
 _OUTPUT_ENDED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
-_COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vectors)
+#: The modules of the commands, in the order of `kproto --help`.
+_COMMANDS: Final = (
+    "produce",
+    "consume",
+    "broker",
+    "inspect",
+    "diff",
+    "explorer",
+    "decode",
+    "proxy",
+    "capture",
+    "fuzz",
+    "vectors",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,8 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     version = f"kproto {__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add_command(commands)
+    given = sys.argv[1:] if arguments is None else arguments
+    # A command needs only its own module, so that it starts fast.
+    for command in [given[0]] if given and given[0] in _COMMANDS else _COMMANDS:
+        import_module(f"{__name__}.{command}").add_command(commands)
     for described in commands.choices.values():
         if described.get_default("takes_version"):  # its --version is that of a message
             continue

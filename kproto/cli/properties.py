@@ -10,8 +10,8 @@ import argparse
 __all__ = ["add_properties"]
 
 
-def add_properties(parser: argparse.ArgumentParser) -> None:
-    """Adds `--properties` and `-X` to the parser of a command."""
+def add_properties(parser: argparse._ActionsContainer) -> None:
+    """Adds `--properties` and `-X` to the parser of a command, or to a group of arguments."""
     parser.add_argument(
         "--properties",
         metavar="FILE",

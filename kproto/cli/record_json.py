@@ -1,0 +1,170 @@
+"""Converts records to lines of JSON, which `kproto produce --json` reads back byte for byte.
+
+A line is an object. `key` and `value` are text or null; bytes that are no UTF-8 text stand in
+`key_base64` and `value_base64` instead. `headers` is an array of [name, value] in order, duplicates
+included; a header value is text, null, or {"base64": "…"}. A record that was read also has `topic`,
+`partition`, `offset`, and `timestamp` in ms.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final
+
+from ..client import ProducerRecord
+from ..records.record import Record
+from ..schema.unknown_names import nearest
+from ..wire.errors import EncodeError
+
+__all__ = ["InputRecord", "input_line", "record_line", "record_of_line"]
+
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_DECODE: Final = json.JSONDecoder().decode
+
+_KNOWN: Final = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestamp_type",
+    "key",
+    "key_base64",
+    "value",
+    "value_base64",
+    "headers",
+)
+
+#: The value of `timestamp_type` that a line names; create time is left out.
+_LOG_APPEND_TIME: Final = 1
+
+
+class InputRecord(ProducerRecord):
+    """A record of a line; `topic` is the topic in the line, or None."""
+
+    topic: str | None = None
+
+
+def record_line(record: Record) -> bytes:
+    """Returns the line of a record, without a newline.
+
+    A byte of a header name that is no UTF-8 is a lone surrogate, written as `\\udcXX`.
+    """
+    entries: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+    }
+    if record.timestamp >= 0:
+        entries["timestamp"] = record.timestamp
+    if record.timestamp_type == _LOG_APPEND_TIME:
+        entries["timestamp_type"] = "LogAppendTime"
+    for name, data in (("key", record.key), ("value", record.value)):
+        if data is None:
+            entries[name] = None
+            continue
+        try:
+            entries[name] = data.decode()
+        except UnicodeDecodeError:
+            entries[f"{name}_base64"] = base64.b64encode(data).decode()
+    if record.headers:
+        entries["headers"] = [[name, _header_value(data)] for name, data in record.headers]
+    return _ENCODE(entries).encode("utf-8", "backslashreplace")
+
+
+def _header_value(data: bytes | None) -> str | dict[str, str] | None:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def input_line(topic: str, record: ProducerRecord) -> bytes:
+    """Returns the line of a record that was not sent, without a newline."""
+    found = Record(0, -1, record.key, record.value, record.headers, topic=topic)
+    entries = json.loads(record_line(found))
+    del entries["offset"], entries["partition"]
+    for name in ("partition", "timestamp"):
+        if getattr(record, name) is not None:
+            entries[name] = getattr(record, name)
+    return _ENCODE(entries).encode("utf-8", "backslashreplace")
+
+
+def record_of_line(line: bytes) -> InputRecord:
+    """Returns the record of a line.
+
+    A `value` that is no text and not null is sent as compact JSON. `offset` and `timestamp_type`
+    are ignored. Raises EncodeError if the line is no such object; the text says what is wrong.
+    """
+    try:
+        entries = _DECODE(line.decode())
+    except ValueError as error:
+        raise EncodeError(f"is no JSON: {error}") from error
+    if not isinstance(entries, dict):
+        raise EncodeError("is no JSON object")
+    for name in entries:
+        if name not in _KNOWN:
+            known = ", ".join(nearest(name, _KNOWN) or _KNOWN)
+            raise EncodeError(f"has the unknown name {name!r:.80}; known: {known}")
+    record = InputRecord(
+        _payload(entries, "value"),
+        _payload(entries, "key"),
+        _headers(entries.get("headers", ())),
+        _number(entries, "timestamp"),
+        _number(entries, "partition"),
+    )
+    topic = entries.get("topic")
+    if topic is not None and not isinstance(topic, str):
+        raise EncodeError(f"topic is {topic!r:.80}, which is no name")
+    record.topic = topic
+    return record
+
+
+def _payload(entries: dict[str, Any], name: str) -> bytes | None:
+    encoded = entries.get(f"{name}_base64")
+    if encoded is not None:
+        if name in entries:
+            raise EncodeError(f"has both {name} and {name}_base64")
+        return _base64(encoded, f"{name}_base64")
+    found = entries.get(name)
+    if found is None:
+        return None
+    return (found if isinstance(found, str) else _ENCODE(found)).encode()
+
+
+def _base64(text: object, name: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)  # type: ignore[arg-type]  # raises TypeError
+    except (ValueError, TypeError) as error:
+        raise EncodeError(f"{name} is no base64: {text!r:.80}") from error
+
+
+def _headers(found: object) -> list[tuple[str, bytes | None]]:
+    if isinstance(found, dict):
+        found = list(found.items())
+    headers: list[tuple[str, bytes | None]] = []
+    for entry in found if isinstance(found, list | tuple) else [None]:
+        match entry:
+            case [str(name), None]:
+                headers.append((name, None))
+            case [str(name), str(text)]:
+                headers.append((name, text.encode()))
+            case [str(name), {"base64": text}]:
+                headers.append((name, _base64(text, f"header {name!r}")))
+            case (str(name), (str() | None) as text):
+                headers.append((name, None if text is None else text.encode()))
+            case _:
+                raise EncodeError(
+                    'headers should be an array of [name, value], such as [["trace", "7"]]; a '
+                    'value is text, null or {"base64": "…"}'
+                )
+    return headers
+
+
+def _number(entries: dict[str, Any], name: str) -> int | None:
+    found = entries.get(name)
+    if found is None or (isinstance(found, int) and not isinstance(found, bool)):
+        return found
+    raise EncodeError(f"{name} is {found!r:.80}, which is no number")

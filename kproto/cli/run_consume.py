@@ -1,0 +1,283 @@
+"""Prints the records of `kproto consume`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from ..client import Client, Consumer, GroupConsumer, TopicPartition
+from ..clock import SYSTEM_CLOCK
+from ..records.record import Record
+from ..wire.errors import ConfigurationError, DecodeError
+from .open_client import client_of
+from .progress import Progress
+from .record_output import formatter, is_value_only, record_filter
+from .times import moment_ms
+
+__all__ = ["run"]
+
+#: The time of one poll in ms: a member of a group checks between polls whether it has any lag.
+_POLL_MS: Final = 500
+
+#: Maximum number of records of one poll, which are printed at once.
+_POLL_RECORDS: Final = 10_000
+
+
+class _Fetched(NamedTuple):
+    """Records, or only values, of one partition that are printed together."""
+
+    tp: TopicPartition
+    items: Sequence[Any]
+    next_offset: int
+    high_watermark: int
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints records until the end that `options` name; returns 0, or 1 for invalid events."""
+    _check(options)
+    return asyncio.run(_Printing(options).run())
+
+
+def _check(options: argparse.Namespace) -> None:
+    for name in ("count", "last", "offset"):
+        number = getattr(options, name)
+        if number is not None and number < 0:
+            raise ConfigurationError(f"--{name} must not be negative")
+    if options.group is None:
+        return
+    for name, given in (
+        ("--partition", options.partitions),
+        ("--last", options.last is not None),
+        ("--offset", options.offset is not None),
+        ("--until", options.until is not None),
+    ):
+        if given:
+            raise ConfigurationError(
+                f"{name} is for consumers without --group: the group has committed offsets "
+                "(kproto groups changes them)"
+            )
+
+
+def _time(name: str, text: str) -> int:
+    try:
+        return moment_ms(text, SYSTEM_CLOCK.now_ms())
+    except argparse.ArgumentTypeError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
+
+
+class _Printing:
+    """Prints the records of one command."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._format = formatter(options)
+        self._matches = record_filter(options)
+        self._left = options.count
+        self._lag: dict[TopicPartition, int] = {}
+        #: The offsets at which partitions end, by --until.
+        self._ends: dict[TopicPartition, int] = {}
+        self._invalid = 0
+        shown = options.progress or (sys.stderr.isatty() and not sys.stdout.isatty())
+        self._progress = Progress(shown=shown and not options.quiet)
+        self._shown = shown and not options.quiet
+        self._out = sys.stdout.buffer
+
+    async def run(self) -> int:
+        try:
+            async with client_of(self._options) as client:
+                if self._options.group is None:
+                    await self._read(client)
+                else:
+                    await self._read_in_group(client)
+        finally:
+            self._progress.end(summary=self._shown)
+        return 1 if self._invalid else 0
+
+    # Without a group
+
+    async def _read(self, client: Client) -> None:
+        options = self._options
+        partitions = await self._partitions(client)
+        if self._left == 0 or not partitions:
+            return
+        if options.until is not None:
+            times = dict.fromkeys(partitions, _time("--until", options.until))
+            log_ends = await client.list_offsets(dict.fromkeys(partitions, "latest"))
+            found = await client.list_offsets(times)
+            # Without a record of the time or later, a partition ends at its present end.
+            self._ends = {tp: log_ends[tp] if at < 0 else at for tp, at in found.items()}
+        consumer = client.consumer(
+            partitions,
+            group=None,
+            start=await self._start(client, partitions),
+            stop_at_end=options.until_end or options.until is not None,
+            read_committed=options.isolation == "read_committed",
+        )
+        only_values = is_value_only(options) and self._left is None and not self._ends
+        async with consumer, aclosing(self._fetched(consumer, only_values=only_values)) as lists:
+            async for fetched in self._until_quiet(lists):
+                if self._print(fetched, only_values=only_values):
+                    return
+
+    async def _partitions(self, client: Client) -> list[TopicPartition]:
+        """Returns the partitions to read. Raises ConfigurationError for a missing partition."""
+        found: list[TopicPartition] = []
+        for name in dict.fromkeys(self._options.topics):
+            there = sorted((await client.topic(name)).partitions)
+            for number in self._options.partitions:
+                if number not in there:
+                    raise ConfigurationError(
+                        f"{name} has no partition {number}: it has {len(there)} partitions"
+                    )
+            found += [(name, n) for n in self._options.partitions or there]
+        return found
+
+    async def _start(self, client: Client, partitions: Iterable[TopicPartition]) -> Any:
+        options = self._options
+        if options.from_beginning:
+            return "earliest"
+        if options.from_time is not None:
+            moment = _time("--from", options.from_time)
+            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment)
+        if options.offset is not None:
+            return dict.fromkeys(partitions, options.offset)
+        if options.last is not None:
+            read_committed = options.isolation == "read_committed"
+            first = await client.list_offsets(dict.fromkeys(partitions, "earliest"))
+            ends = await client.list_offsets(
+                dict.fromkeys(partitions, "latest"), read_committed=read_committed
+            )
+            return {tp: max(first[tp], end - options.last) for tp, end in ends.items()}
+        return "earliest" if options.until_end or options.until is not None else "latest"
+
+    @staticmethod
+    async def _fetched(consumer: Consumer, *, only_values: bool) -> AsyncGenerator[_Fetched, None]:
+        if only_values:
+            async for part in consumer.values():
+                tp = (part.topic, part.partition)
+                yield _Fetched(tp, part.values, part.next_offset, part.high_watermark)
+            return
+        async for each in consumer.record_lists():
+            tp = (each.topic, each.partition)
+            yield _Fetched(tp, each.records, each.records[-1].offset + 1, each.high_watermark)
+
+    async def _until_quiet(self, lists: AsyncIterator[_Fetched]) -> AsyncIterator[_Fetched]:
+        """Yields `lists` until no record has arrived for `--timeout`."""
+        if self._options.timeout is None:
+            async for fetched in lists:
+                yield fetched
+            return
+        while True:
+            task = asyncio.ensure_future(anext(lists, None))
+            try:
+                done, _ = await asyncio.wait([task], timeout=self._options.timeout / 1000)
+            finally:
+                if not task.done():
+                    task.cancel()
+                    await asyncio.wait([task])
+            if not done or (found := task.result()) is None:
+                return
+            yield found
+
+    # With a group
+
+    async def _read_in_group(self, client: Client) -> None:
+        options = self._options
+        start: Any = "latest"
+        if options.from_beginning:
+            start = "earliest"
+        elif options.from_time is not None:
+            start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
+                milliseconds=_time("--from", options.from_time)
+            )
+        await self._partitions(client)  # raises an error for a topic that does not exist
+        if self._left == 0:
+            return
+        async with client.consumer(
+            options.topics,
+            group=options.group,
+            start=start,
+            read_committed=options.isolation == "read_committed",
+        ) as consumer:
+            quiet_since = SYSTEM_CLOCK.monotonic()
+            while True:
+                most = _POLL_RECORDS if self._left is None else min(self._left, _POLL_RECORDS)
+                polled = await consumer.poll(_POLL_MS, most)
+                if polled:
+                    quiet_since = SYSTEM_CLOCK.monotonic()
+                    for tp, records in polled.items():
+                        end = records[-1].offset + 1
+                        self._print(_Fetched(tp, records, end, end), only_values=False)
+                    if self._left == 0:
+                        await consumer.commit(polled)
+                        return
+                elif await self._is_over(consumer, quiet_since):
+                    return
+
+    async def _is_over(self, consumer: GroupConsumer, quiet_since: float) -> bool:
+        quiet_ms = (SYSTEM_CLOCK.monotonic() - quiet_since) * 1000
+        if self._options.timeout is not None and quiet_ms >= self._options.timeout:
+            return True
+        if not self._options.until_end or not consumer.assignment:
+            return False
+        return not any((await consumer.lag()).values())
+
+    # Printing
+
+    def _print(self, fetched: _Fetched, *, only_values: bool) -> bool:
+        """Prints records and flushes; returns True if no further record is wanted."""
+        if only_values:
+            lines = self._value_lines(fetched.items)
+            self._out.write(lines)
+            count, size = len(fetched.items), len(lines)
+        else:
+            count, size = self._print_records(fetched)
+        self._out.flush()
+        self._lag[fetched.tp] = max(0, fetched.high_watermark - fetched.next_offset)
+        self._progress.add(count, size, f", lag {sum(self._lag.values()):,}")
+        if self._left == 0:
+            return True
+        end = self._ends.get(fetched.tp)
+        if end is not None and fetched.next_offset >= end:
+            del self._ends[fetched.tp]
+            return not self._ends
+        return False
+
+    def _value_lines(self, values: Sequence[bytes | None]) -> bytes:
+        end: bytes = self._options.delimiter
+        try:
+            return end.join([*values, b""])  # type: ignore[list-item]  # raises TypeError for null
+        except TypeError:
+            null = self._options.null.encode("utf-8", "surrogateescape")
+            return end.join([*(null if value is None else value for value in values), b""])
+
+    def _print_records(self, fetched: _Fetched) -> tuple[int, int]:
+        """Writes the records that match; returns their number, and the number of bytes."""
+        records: Sequence[Record] = fetched.items
+        end = self._ends.get(fetched.tp)
+        if end is not None:
+            records = [record for record in records if record.offset < end]
+        if self._matches is not None:
+            records = [record for record in records if self._matches(record)]
+        if self._left is not None:
+            records = records[: self._left]
+            self._left -= len(records)
+        lines: list[bytes] = []
+        for record in records:
+            try:
+                lines.append(self._format(record))
+            except DecodeError as error:
+                self._invalid += 1
+                print(
+                    f"kproto: {record.topic}, partition {record.partition}, offset "
+                    f"{record.offset} {error}",
+                    file=sys.stderr,
+                )
+        text = b"".join(lines)
+        self._out.write(text)
+        return len(records), len(text)

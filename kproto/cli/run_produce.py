@@ -1,0 +1,280 @@
+"""Sends the records of `kproto produce`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from ..client import Client, DeliveryError, Producer, ProducerRecord
+from ..clock import SYSTEM_CLOCK
+from ..wire.errors import ConfigurationError, EncodeError, KprotoError
+from .input_chunks import STDIN, InputEnd, read_input
+from .open_client import client_of
+from .progress import Progress
+from .record_input import LineSplitter, keyed
+from .record_json import InputRecord, input_line, record_of_line
+from .times import moment_ms
+
+__all__ = ["run"]
+
+#: Maximum number of calls of `send_many` in flight; each has the lines of some chunks of input.
+_MAX_CALLS: Final = 16
+
+#: With `--rate`: the time in s between two calls.
+_RATE_INTERVAL_S: Final = 0.1
+
+_Values = Sequence[bytes | ProducerRecord | None]
+
+
+class _Lines(NamedTuple):
+    """Lines of the input; `first` is the number of the first line, from 1."""
+
+    lines: list[bytes]
+    first: int
+
+
+def run(options: argparse.Namespace) -> int:
+    """Sends all records; returns 0, or 1 if a record was not acknowledged."""
+    _check(options)
+    return asyncio.run(_Sending(options).run())
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.topic is None and not options.json:
+        raise ConfigurationError("name the topic: kproto produce TOPIC")
+    if options.transaction_records is not None and options.transactional_id is None:
+        raise ConfigurationError("--transaction-records needs --transactional-id ID")
+    for name in ("rate", "transaction_records"):
+        number = getattr(options, name)
+        if number is not None and number <= 0:
+            raise ConfigurationError(f"--{name.replace('_', '-')} must be more than 0")
+    if options.key_separator is not None and (options.json or options.cloudevents or options.whole):
+        raise ConfigurationError("--key-separator is for plain lines")
+    if options.key is not None and options.key_separator is not None:
+        raise ConfigurationError("--key and --key-separator exclude each other")
+
+
+def converter(options: argparse.Namespace) -> Callable[[bytes], bytes | ProducerRecord | None]:
+    """Returns the function that converts a line to a record, or to its value alone."""
+    read = _reader(options)
+    changes: dict[str, Any] = {}
+    if options.key is not None:
+        changes["key"] = options.key.encode("utf-8", "surrogateescape")
+    if options.partition is not None:
+        changes["partition"] = options.partition
+    elif options.repartition:
+        changes["partition"] = None
+    if options.timestamp is not None:
+        try:
+            changes["timestamp"] = moment_ms(options.timestamp, SYSTEM_CLOCK.now_ms())
+        except argparse.ArgumentTypeError as error:
+            raise ConfigurationError(f"--timestamp: {error}") from None
+    if not changes and not options.headers and not options.empty_as_null:
+        return read
+
+    def convert(line: bytes) -> ProducerRecord:
+        found = read(line)
+        record = found if isinstance(found, ProducerRecord) else ProducerRecord(found)
+        topic = getattr(record, "topic", None)
+        if options.headers:
+            changes["headers"] = [*record.headers, *options.headers]
+        if options.empty_as_null:
+            for name in ("key", "value"):
+                if getattr(record, name) == b"" and (name != "key" or options.key is None):
+                    record = record._replace(**{name: cast("Any", None)})
+        record = record._replace(**changes)
+        if topic is not None and isinstance(record, InputRecord):
+            record.topic = topic
+        return record
+
+    return convert
+
+
+def _reader(options: argparse.Namespace) -> Callable[[bytes], bytes | ProducerRecord | None]:
+    if options.json:
+        return record_of_line
+    if options.cloudevents:
+        from .event_lines import record_of_event_line
+
+        return partial(record_of_event_line, mode=options.cloudevents)
+    if options.key_separator is not None:
+        return partial(keyed, separator=options.key_separator)
+    return bytes
+
+
+class _Sending:
+    """Sends the input of one command."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._convert = converter(options)
+        self._is_plain = self._convert is bytes
+        shown = not options.quiet and (options.progress or sys.stderr.isatty())
+        self._progress = Progress(shown=shown)
+        self._shown = shown
+        self._failed: list[tuple[str, ProducerRecord]] = []
+        self._failure: KprotoError | None = None
+        self._calls: deque[asyncio.Task[None]] = deque()
+
+    async def run(self) -> int:
+        options = self._options
+        arguments = {
+            name: getattr(options, name)
+            for name in ("compression", "transactional_id")
+            if getattr(options, name) is not None
+        }
+        if options.acks is not None:
+            arguments["acks"] = "all" if options.acks == "all" else int(options.acks)
+            if options.acks != "all":
+                arguments["idempotent"] = False
+        try:
+            async with client_of(options) as client, client.producer(**arguments) as producer:
+                await self._check_topic(client)
+                await self._send_all(producer)
+        finally:
+            self._progress.end(summary=self._shown)
+            self._store_failed()
+        if self._failure is not None:
+            print(f"kproto: error: {self._failure}", file=sys.stderr)
+            return 1
+        return 0
+
+    async def _check_topic(self, client: Client) -> None:
+        """Raises BrokerResponseError now if the topic does not exist, not at the first record."""
+        if self._options.topic is not None:
+            await client.topic(self._options.topic)
+
+    async def _send_all(self, producer: Producer) -> None:
+        async with aclosing(self._input()) as batches:
+            if self._options.transactional_id is None:
+                await self._send_until(producer, batches, None)
+                return
+            most = self._options.transaction_records
+            is_over = False
+            while not is_over and self._failure is None:
+                async with producer.transaction():
+                    is_over = await self._send_until(producer, batches, most)
+                    if self._failure is not None:
+                        raise self._failure  # aborts the transaction
+
+    async def _send_until(
+        self, producer: Producer, batches: AsyncIterator[_Lines], most: int | None
+    ) -> bool:
+        """Sends up to `most` records and waits for their acks; returns True at the input's end."""
+        sent = 0
+        try:
+            async for lines in batches:
+                await self._send(producer, lines)
+                sent += len(lines.lines)
+                if self._failure is not None:
+                    return True
+                if most is not None and sent >= most:
+                    return False
+            return True
+        except EncodeError as error:
+            self._failure = error
+            return True
+        except asyncio.CancelledError:
+            for call in self._calls:
+                call.cancel()
+            raise
+        finally:
+            while self._calls:
+                await asyncio.wait([self._calls.popleft()])
+
+    async def _input(self) -> AsyncGenerator[_Lines, None]:
+        """Yields the lines of all files, as many as are sent together."""
+        options = self._options
+        number = 1
+        splitter = LineSplitter(options.delimiter)
+        whole: list[bytes] = []
+        async with aclosing(read_input(options.files or [STDIN])) as chunks:
+            async for chunk in chunks:
+                if options.whole:
+                    if isinstance(chunk, bytes):
+                        whole.append(chunk)
+                        continue
+                    lines, whole = [b"".join(whole)], []
+                elif isinstance(chunk, InputEnd):
+                    lines = splitter.finish()
+                else:
+                    lines = splitter.feed(chunk)
+                for part in self._paced(lines):
+                    yield _Lines(part, number)
+                    number += len(part)
+                    if options.rate is not None:
+                        await self._wait_for_rate(number - 1)
+
+    def _paced(self, lines: list[bytes]) -> list[list[bytes]]:
+        """Returns the lines in lists that are sent at once."""
+        sizes = [len(lines)]
+        if self._options.rate is not None:
+            sizes.append(max(1, int(self._options.rate * _RATE_INTERVAL_S)))
+        if self._options.transaction_records is not None:
+            sizes.append(self._options.transaction_records)
+        size = max(1, min(sizes))
+        return [lines[at : at + size] for at in range(0, len(lines), size)]
+
+    async def _wait_for_rate(self, sent: int) -> None:
+        due = self._progress.begun + sent / self._options.rate
+        wait = due - SYSTEM_CLOCK.monotonic()
+        if wait > 0:
+            await SYSTEM_CLOCK.sleep(wait)
+
+    async def _send(self, producer: Producer, lines: _Lines) -> None:
+        """Starts to send lines; waits for the oldest call if too many are in flight."""
+        values: _Values = lines.lines
+        error: EncodeError | None = None
+        if not self._is_plain:
+            converted: list[bytes | ProducerRecord | None] = []
+            for at, line in enumerate(lines.lines):
+                try:
+                    converted.append(self._convert(line))
+                except EncodeError as fault:
+                    error = EncodeError(f"line {lines.first + at} {fault}")
+                    break
+            values = converted
+        for topic, part in self._by_topic(values, lines.first):
+            size = sum(map(len, lines.lines)) if part is values else 0
+            self._calls.append(asyncio.create_task(self._call(producer, topic, part, size)))
+        await asyncio.sleep(0)
+        while len(self._calls) >= _MAX_CALLS:
+            await self._calls.popleft()
+        if error is not None:
+            raise error
+
+    def _by_topic(self, values: _Values, first: int) -> list[tuple[str, _Values]]:
+        """Returns the records of each topic; the topic of the command line overrides all others."""
+        if self._options.topic is not None:
+            return [(self._options.topic, values)] if values else []
+        topics: dict[str, list[bytes | ProducerRecord | None]] = {}
+        for at, record in enumerate(values):
+            topic = getattr(record, "topic", None)
+            if topic is None:
+                raise EncodeError(f"line {first + at} has no topic, and no TOPIC was given")
+            topics.setdefault(topic, []).append(record)
+        return list(topics.items())
+
+    async def _call(self, producer: Producer, topic: str, values: _Values, size: int) -> None:
+        try:
+            await producer.send_many(topic, values)
+        except DeliveryError as error:
+            self._failed += [(topic, record) for record in error.records]
+            self._failure = self._failure or error
+            self._progress.add(len(values) - len(error.records), 0)
+        except KprotoError as error:
+            self._failure = self._failure or error
+        else:
+            self._progress.add(len(values), size)
+
+    def _store_failed(self) -> None:
+        if self._options.undelivered is not None and self._failed:
+            lines = [input_line(topic, record) + b"\n" for topic, record in self._failed]
+            Path(self._options.undelivered).write_bytes(b"".join(lines))

@@ -1,0 +1,65 @@
+"""Reads times and durations from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["duration_ms", "moment_ms"]
+
+#: Milliseconds of each unit.
+_UNITS: Final = {
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
+
+_PART: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|min|[smhdw])\s*", re.ASCII)
+
+#: The shortest text of digits that is a time in ms; shorter text may be a date, such as 20260131.
+_LEAST_EPOCH_DIGITS: Final = 9
+
+
+def duration_ms(text: str) -> int:
+    """Returns a duration such as `90s`, `10m` or `1h30m` in ms.
+
+    Raises ArgumentTypeError for other text.
+    """
+    if not _is_duration(text.strip()):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no duration: write a number and ms, s, m, h, d or w, such as 90s or 1h30m"
+        )
+    return round(sum(float(part["number"]) * _UNITS[part["unit"]] for part in _PART.finditer(text)))
+
+
+def moment_ms(text: str, now_ms: int) -> int:
+    """Returns a time in ms since 1970.
+
+    `text` is ISO 8601 (UTC, unless it has an offset), ms since 1970, or a duration before
+    `now_ms`, such as `10m`, `-10m` or `10m ago`. Raises ArgumentTypeError for other text.
+    """
+    plain = text.strip()
+    if plain.isascii() and plain.isdigit() and len(plain) >= _LEAST_EPOCH_DIGITS:
+        return int(plain)
+    duration = plain.removesuffix("ago").strip().removeprefix("-")
+    if _is_duration(duration):
+        return now_ms - duration_ms(duration)
+    try:
+        moment = datetime.fromisoformat(plain)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: write ISO 8601 (2026-01-31T09:00:00Z), ms since 1970, or a "
+            "duration before now (10m)"
+        ) from None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)
+
+
+def _is_duration(text: str) -> bool:
+    return bool(text) and not _PART.sub("", text)
