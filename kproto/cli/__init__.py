@@ -35,6 +35,7 @@ _OUTPUT_ENDED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 _COMMANDS: Final = (
     "produce",
     "consume",
+    "request",
     "broker",
     "inspect",
     "diff",

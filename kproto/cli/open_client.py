@@ -9,28 +9,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ..client import Client
+from ..client import Client, Hooks
 from ..schema.unknown_names import nearest
 from ..security.properties import values_of_file
 from ..wire.errors import ConfigurationError
 from .read_properties import given_properties
 
-__all__ = ["client_of", "context_properties", "properties_of"]
+__all__ = ["CLIENT_ID", "client_of", "context_properties", "properties_of"]
 
 _BOOTSTRAP: Final = "bootstrap.servers"
 _DEFAULT_BOOTSTRAP: Final = "localhost:9092"
 
 #: The client id of the commands, which brokers log and apply quotas to.
-_CLIENT_ID: Final = "kproto-cli"
+CLIENT_ID: Final = "kproto-cli"
 
 
-def client_of(options: argparse.Namespace, **properties: str) -> Client:
+def client_of(options: argparse.Namespace, *, hooks: Hooks | None = None) -> Client:
     """Returns the client of a command, which is not connected yet.
 
-    `properties` are defaults of the command, by Kafka's names. Raises ConfigurationError for an
-    unreadable file, an unknown context and an invalid property.
+    Raises ConfigurationError for an unreadable file, an unknown context and an invalid property.
     """
-    return Client.from_properties({**properties, **properties_of(options, os.environ)})
+    overrides: dict[str, Any] = {} if hooks is None else {"hooks": hooks}
+    return Client.from_properties(properties_of(options, os.environ), **overrides)
 
 
 def properties_of(options: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def properties_of(options: argparse.Namespace, environment: Mapping[str, str]) -
     variables KPROTO_BOOTSTRAP and KPROTO_PROPERTIES (a file). Without any of them, the bootstrap
     server is localhost:9092.
     """
-    values: dict[str, Any] = {"client.id": _CLIENT_ID, _BOOTSTRAP: _DEFAULT_BOOTSTRAP}
+    values: dict[str, Any] = {"client.id": CLIENT_ID, _BOOTSTRAP: _DEFAULT_BOOTSTRAP}
     if environment.get("KPROTO_PROPERTIES"):
         values |= values_of_file(environment["KPROTO_PROPERTIES"])
     if environment.get("KPROTO_BOOTSTRAP"):

@@ -29,7 +29,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="TOPIC",
         help="may be left out if the lines are JSON with a topic (--json)",
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="default: standard input")
+    parser.add_argument(
+        "--file",
+        dest="files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="read this file instead of standard input; may be given several times",
+    )
     _add_records(parser)
     _add_sending(parser)
     add_connection(parser)

@@ -17,7 +17,7 @@ from ..records.record import Record
 from ..schema.unknown_names import nearest
 from ..wire.errors import EncodeError
 
-__all__ = ["InputRecord", "input_line", "record_line", "record_of_line"]
+__all__ = ["input_line", "record_line", "record_of_line"]
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _DECODE: Final = json.JSONDecoder().decode
@@ -37,12 +37,6 @@ _KNOWN: Final = (
 
 #: The value of `timestamp_type` that a line names; create time is left out.
 _LOG_APPEND_TIME: Final = 1
-
-
-class InputRecord(ProducerRecord):
-    """A record of a line; `topic` is the topic in the line, or None."""
-
-    topic: str | None = None
 
 
 def record_line(record: Record) -> bytes:
@@ -92,8 +86,8 @@ def input_line(topic: str, record: ProducerRecord) -> bytes:
     return _ENCODE(entries).encode("utf-8", "backslashreplace")
 
 
-def record_of_line(line: bytes) -> InputRecord:
-    """Returns the record of a line.
+def record_of_line(line: bytes) -> tuple[ProducerRecord, str | None]:
+    """Returns the record of a line, and the topic in the line or None.
 
     A `value` that is no text and not null is sent as compact JSON. `offset` and `timestamp_type`
     are ignored. Raises EncodeError if the line is no such object; the text says what is wrong.
@@ -108,7 +102,7 @@ def record_of_line(line: bytes) -> InputRecord:
         if name not in _KNOWN:
             known = ", ".join(nearest(name, _KNOWN) or _KNOWN)
             raise EncodeError(f"has the unknown name {name!r:.80}; known: {known}")
-    record = InputRecord(
+    record = ProducerRecord(
         _payload(entries, "value"),
         _payload(entries, "key"),
         _headers(entries.get("headers", ())),
@@ -118,8 +112,7 @@ def record_of_line(line: bytes) -> InputRecord:
     topic = entries.get("topic")
     if topic is not None and not isinstance(topic, str):
         raise EncodeError(f"topic is {topic!r:.80}, which is no name")
-    record.topic = topic
-    return record
+    return record, topic
 
 
 def _payload(entries: dict[str, Any], name: str) -> bytes | None:

@@ -6,20 +6,20 @@ import argparse
 import asyncio
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..client import Client, DeliveryError, Producer, ProducerRecord
+from ..client.producer_record import as_record
 from ..clock import SYSTEM_CLOCK
 from ..wire.errors import ConfigurationError, EncodeError, KprotoError
 from .input_chunks import STDIN, InputEnd, read_input
 from .open_client import client_of
 from .progress import Progress
 from .record_input import LineSplitter, keyed
-from .record_json import InputRecord, input_line, record_of_line
+from .record_json import input_line, record_of_line
 from .times import moment_ms
 
 __all__ = ["run"]
@@ -30,7 +30,16 @@ _MAX_CALLS: Final = 16
 #: With `--rate`: the time in s between two calls.
 _RATE_INTERVAL_S: Final = 0.1
 
-_Values = Sequence[bytes | ProducerRecord | None]
+_Values: TypeAlias = Sequence[bytes | ProducerRecord | None]
+
+
+class _InvalidLineError(Exception):
+    """A line is no record; `before` has the records of the lines before it, by topic."""
+
+    def __init__(self, before: list[tuple[str, _Values]], error: EncodeError) -> None:
+        super().__init__(str(error))
+        self.before = before
+        self.error = error
 
 
 class _Lines(NamedTuple):
@@ -61,8 +70,14 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigurationError("--key and --key-separator exclude each other")
 
 
-def converter(options: argparse.Namespace) -> Callable[[bytes], bytes | ProducerRecord | None]:
-    """Returns the function that converts a line to a record, or to its value alone."""
+_Converted: TypeAlias = tuple[bytes | ProducerRecord | None, str | None]
+
+
+def converter(options: argparse.Namespace) -> Callable[[bytes], _Converted] | None:
+    """Returns the function that converts a line to a record (or its value alone) and its topic.
+
+    Returns None if each line is a value. The topic is None if the line has none.
+    """
     read = _reader(options)
     changes: dict[str, Any] = {}
     if options.key is not None:
@@ -79,34 +94,28 @@ def converter(options: argparse.Namespace) -> Callable[[bytes], bytes | Producer
     if not changes and not options.headers and not options.empty_as_null:
         return read
 
-    def convert(line: bytes) -> ProducerRecord:
-        found = read(line)
+    def convert(line: bytes) -> _Converted:
+        found, topic = (line, None) if read is None else read(line)
         record = found if isinstance(found, ProducerRecord) else ProducerRecord(found)
-        topic = getattr(record, "topic", None)
-        if options.headers:
-            changes["headers"] = [*record.headers, *options.headers]
         if options.empty_as_null:
-            for name in ("key", "value"):
-                if getattr(record, name) == b"" and (name != "key" or options.key is None):
-                    record = record._replace(**{name: cast("Any", None)})
-        record = record._replace(**changes)
-        if topic is not None and isinstance(record, InputRecord):
-            record.topic = topic
-        return record
+            record = record._replace(key=record.key or None, value=record.value or None)
+        if options.headers:
+            record = record._replace(headers=[*record.headers, *options.headers])
+        return record._replace(**changes), topic
 
     return convert
 
 
-def _reader(options: argparse.Namespace) -> Callable[[bytes], bytes | ProducerRecord | None]:
+def _reader(options: argparse.Namespace) -> Callable[[bytes], _Converted] | None:
     if options.json:
         return record_of_line
     if options.cloudevents:
         from .event_lines import record_of_event_line
 
-        return partial(record_of_event_line, mode=options.cloudevents)
+        return lambda line: (record_of_event_line(line, options.cloudevents), None)
     if options.key_separator is not None:
-        return partial(keyed, separator=options.key_separator)
-    return bytes
+        return lambda line: (keyed(line, options.key_separator), None)
+    return None
 
 
 class _Sending:
@@ -115,7 +124,6 @@ class _Sending:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._convert = converter(options)
-        self._is_plain = self._convert is bytes
         shown = not options.quiet and (options.progress or sys.stderr.isatty())
         self._progress = Progress(shown=shown)
         self._shown = shown
@@ -230,47 +238,57 @@ class _Sending:
 
     async def _send(self, producer: Producer, lines: _Lines) -> None:
         """Starts to send lines; waits for the oldest call if too many are in flight."""
-        values: _Values = lines.lines
         error: EncodeError | None = None
-        if not self._is_plain:
-            converted: list[bytes | ProducerRecord | None] = []
-            for at, line in enumerate(lines.lines):
-                try:
-                    converted.append(self._convert(line))
-                except EncodeError as fault:
-                    error = EncodeError(f"line {lines.first + at} {fault}")
-                    break
-            values = converted
-        for topic, part in self._by_topic(values, lines.first):
-            size = sum(map(len, lines.lines)) if part is values else 0
-            self._calls.append(asyncio.create_task(self._call(producer, topic, part, size)))
+        try:
+            parts = self._by_topic(lines)
+        except _InvalidLineError as invalid:
+            parts, error = invalid.before, invalid.error
+        for topic, values in parts:
+            size = sum(map(len, lines.lines)) if len(parts) == 1 else 0
+            self._calls.append(asyncio.create_task(self._call(producer, topic, values, size)))
         await asyncio.sleep(0)
         while len(self._calls) >= _MAX_CALLS:
             await self._calls.popleft()
         if error is not None:
             raise error
 
-    def _by_topic(self, values: _Values, first: int) -> list[tuple[str, _Values]]:
-        """Returns the records of each topic; the topic of the command line overrides all others."""
-        if self._options.topic is not None:
-            return [(self._options.topic, values)] if values else []
+    def _by_topic(self, lines: _Lines) -> list[tuple[str, _Values]]:
+        """Returns the records by topic; the topic of the command line overrides those of lines.
+
+        Raises _InvalidLineError.
+        """
+        named: str | None = self._options.topic
+        if self._convert is None:
+            assert named is not None  # `_check` has found it
+            return [(named, lines.lines)]
         topics: dict[str, list[bytes | ProducerRecord | None]] = {}
-        for at, record in enumerate(values):
-            topic = getattr(record, "topic", None)
-            if topic is None:
-                raise EncodeError(f"line {first + at} has no topic, and no TOPIC was given")
+        for at, line in enumerate(lines.lines, lines.first):
+            try:
+                record, topic = self._convert(line)
+                topic = named or topic
+                if topic is None:
+                    raise EncodeError("has no topic, and no TOPIC was given")
+            except EncodeError as error:
+                raise _InvalidLineError(
+                    list(topics.items()), EncodeError(f"line {at} {error}")
+                ) from None
             topics.setdefault(topic, []).append(record)
         return list(topics.items())
 
     async def _call(self, producer: Producer, topic: str, values: _Values, size: int) -> None:
+        # An iterator tells which records were not read after an EncodeError, and is slower.
+        elements = values if self._options.undelivered is None else iter(values)
         try:
-            await producer.send_many(topic, values)
+            await producer.send_many(topic, elements)
         except DeliveryError as error:
             self._failed += [(topic, record) for record in error.records]
             self._failure = self._failure or error
             self._progress.add(len(values) - len(error.records), 0)
         except KprotoError as error:
             self._failure = self._failure or error
+            if isinstance(elements, Iterator):
+                unread = 1 + sum(1 for _ in elements)
+                self._failed += [(topic, as_record(each)) for each in values[-unread:]]
         else:
             self._progress.add(len(values), size)
 

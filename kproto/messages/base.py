@@ -347,14 +347,18 @@ class Message(Struct):
         return to_json(self._definition(), version, self)
 
     @classmethod
-    def from_json(cls, node: dict[str, Any], version: int) -> Self:
-        """Reads the JSON of `to_json` or of Kafka's JsonConverter. Raises DecodeError."""
+    def from_json(cls, node: dict[str, Any], version: int, *, fill_defaults: bool = False) -> Self:
+        """Reads the JSON of `to_json` or of Kafka's JsonConverter. Raises DecodeError.
+
+        With `fill_defaults` a missing field takes its default, and an unknown name is an error.
+        """
         from ..schema.json_converter import from_json
 
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
         classes = {**cls._classes(), cls._generated().__name__: cls}
-        message = from_json(cls._definition(), version, node, classes)
+        definition = cls._definition()
+        message = from_json(definition, version, node, classes, fill_defaults=fill_defaults)
         assert isinstance(message, cls)
         return message
 

@@ -26,6 +26,7 @@ from ..wire.uuid import Uuid
 from .explain import is_default, not_in_version
 from .layout import FORMATS, StructLayout, WireType, absent_type, layout
 from .specs import FieldSpec, MessageSpec
+from .unknown_names import nearest
 
 __all__ = ["from_json", "json_name", "to_json"]
 
@@ -100,24 +101,39 @@ def _float_to_json(value: float) -> float | str:
 
 
 def from_json(
-    message: MessageSpec, version: int, node: object, classes: Mapping[str, Any]
+    message: MessageSpec,
+    version: int,
+    node: object,
+    classes: Mapping[str, Any],
+    *,
+    fill_defaults: bool = False,
 ) -> object:
     """Returns the message that the JSON data `node` describes.
 
-    `classes` maps the names of the message and of its structs to their classes.
+    `classes` maps the names of the message and of its structs to their classes. With
+    `fill_defaults` a missing field takes its default, and an unknown name is an error.
 
     Raises DecodeError, which names the field, for data that Kafka's converter would refuse.
     """
-    return _JsonReader(message, version, classes).struct(layout(message, version), node, "")
+    reader = _JsonReader(message, version, classes, fill_defaults=fill_defaults)
+    return reader.struct(layout(message, version), node, "")
 
 
 class _JsonReader:
     """Reads a message of one version from JSON; `classes` has the class of each struct."""
 
-    def __init__(self, message: MessageSpec, version: int, classes: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        message: MessageSpec,
+        version: int,
+        classes: Mapping[str, Any],
+        *,
+        fill_defaults: bool,
+    ) -> None:
         self.message = message
         self.version = version
         self.classes = classes
+        self.fill_defaults = fill_defaults
 
     def error(self, reason: str, path: str) -> DecodeError:
         return DecodeError(reason, message=self.message.name, version=self.version, field=path)
@@ -133,13 +149,23 @@ class _JsonReader:
                 if field.tag is not None and field.type.kind == "struct" and value is not None:
                     value._unknown_tags = _ExplicitDefaultMark()
                 values[field.attribute] = value
-            elif field.tag is None:
+            elif field.tag is None and not self.fill_defaults:
                 raise self.error("the field is missing", _join(path, json_name(field.name)))
         for spec in shape.absent:
             name = self.name_in(node, shape, spec, path)
             if name is not None:
                 self.absent(spec, node[name], _join(path, name))
+        if self.fill_defaults:
+            self.check_names(shape, node, path)
         return self.classes[shape.class_name](**values)
+
+    def check_names(self, shape: StructLayout, node: dict[str, Any], path: str) -> None:
+        """Raises DecodeError for a name that is no field: it may be a misspelled one."""
+        known = [json_name(name) for spec in shape.specs() for name in (spec.name, *spec.aliases)]
+        for name in node:
+            if name not in known:
+                near = ", ".join(nearest(name, known) or known)
+                raise self.error(f"there is no such field; known: {near}", _join(path, name))
 
     def name_in(
         self, node: dict[str, Any], shape: StructLayout, spec: FieldSpec, path: str
