@@ -24,6 +24,7 @@ from typing import Final
 
 from ..version import __version__
 from ..wire.errors import KprotoError
+from .admin.verbs import verb_first
 
 __all__ = ["main"]
 
@@ -31,21 +32,25 @@ __all__ = ["main"]
 #: that is too large.
 _OUTPUT_ENDED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
-#: The modules of the commands, in the order of `kproto --help`.
-_COMMANDS: Final = (
-    "produce",
-    "consume",
-    "request",
-    "broker",
-    "inspect",
-    "diff",
-    "explorer",
-    "decode",
-    "proxy",
-    "capture",
-    "fuzz",
-    "vectors",
-)
+#: The module of each command, in the order of `kproto --help`.
+_COMMANDS: Final = {
+    "produce": "produce",
+    "consume": "consume",
+    "topics": "admin.topics",
+    "groups": "admin.groups",
+    "configs": "admin.configs",
+    "cluster": "admin.cluster",
+    "request": "request",
+    "broker": "broker",
+    "inspect": "inspect",
+    "diff": "diff",
+    "explorer": "explorer",
+    "decode": "decode",
+    "proxy": "proxy",
+    "capture": "capture",
+    "fuzz": "fuzz",
+    "vectors": "vectors",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,15 +62,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     version = f"kproto {__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    given = sys.argv[1:] if arguments is None else arguments
+    given = list(sys.argv[1:] if arguments is None else arguments)
     # A command needs only its own module, so that it starts fast.
     for command in [given[0]] if given and given[0] in _COMMANDS else _COMMANDS:
-        import_module(f"{__name__}.{command}").add_command(commands)
+        module = import_module(f"{__name__}.{_COMMANDS[command]}")
+        module.add_command(commands)
+        if command in given[:1] and hasattr(module, "VERBS"):
+            given[1:] = verb_first(given[1:], [verb.name for verb in module.VERBS])
     for described in commands.choices.values():
         if described.get_default("takes_version"):  # its --version is that of a message
             continue
         described.add_argument("--version", action="version", version=version)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     try:
         code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
         sys.stdout.flush()  # raises BrokenPipeError now, not at exit, if the pipe is closed

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli_runs import Run, runner
 from tests.support.embedded import ThreadedBroker, threaded_broker
-
-from .running import Run, runner
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_process import complaints, started
+from tests.support.cli_runs import Run
 from tests.support.embedded import ThreadedBroker
 from tests.support.environment import ROOT
-
-from .running import Run
 
 ALL = ("--from-beginning", "--until-end")
 

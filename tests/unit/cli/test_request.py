@@ -7,8 +7,7 @@ import json
 import pytest
 
 from kproto.messages import MetadataRequest
-
-from .running import Run
+from tests.support.cli_runs import Run
 
 
 def test_response_is_printed(kproto: Run, topic: str) -> None:

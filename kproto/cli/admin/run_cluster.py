@@ -1,0 +1,174 @@
+"""Runs `kproto cluster`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from ...client import Client, TopicPartition
+from ...client.admin import ElectionType
+from ...wire.errors import ConfigurationError
+from .confirming import confirm
+from .rows import print_rows
+from .run_topics import named_partitions
+from .running import VerbFunction, run_verb
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit code."""
+    return run_verb(options, _VERBS)
+
+
+async def _brokers(client: Client, options: argparse.Namespace) -> int:
+    cluster = await client.admin.describe_cluster(include_fenced_brokers=options.fenced)
+    rows = (
+        {
+            "broker": node,
+            "host": broker.host,
+            "port": broker.port,
+            "rack": broker.rack,
+            "controller": node == cluster.controller,
+            "fenced": broker.is_fenced,
+            "cluster": cluster.cluster_id,
+        }
+        for node, broker in sorted(cluster.brokers.items())
+    )
+    columns = ("broker", "host", "port", "rack", "controller", "fenced", "cluster")
+    print_rows(options, columns, rows)
+    return 0
+
+
+async def _features(client: Client, options: argparse.Namespace) -> int:
+    found = await client.admin.describe_features()
+    rows = []
+    for name in sorted({*found.supported, *found.finalized}):
+        supported, finalized = found.supported.get(name), found.finalized.get(name)
+        rows.append(
+            {
+                "feature": name,
+                "lowest": supported and supported.lowest,
+                "highest": supported and supported.highest,
+                "finalized": finalized and finalized.highest,
+                "epoch": found.finalized_epoch,
+            }
+        )
+    print_rows(options, ("feature", "lowest", "highest", "finalized", "epoch"), rows)
+    return 0
+
+
+async def _quorum(client: Client, options: argparse.Namespace) -> int:
+    quorum = await client.admin.describe_metadata_quorum()
+    end = max((each.log_end_offset for each in quorum.voters), default=0)
+    rows = [
+        {
+            "node": replica.replica_id,
+            "role": "leader" if replica.replica_id == quorum.leader_id else role,
+            "log_end": replica.log_end_offset,
+            "lag": max(end - replica.log_end_offset, 0),
+            "last_fetch_ms": replica.last_fetch_ms,
+            "last_caught_up_ms": replica.last_caught_up_ms,
+            "epoch": quorum.leader_epoch,
+            "high_watermark": quorum.high_watermark,
+        }
+        for role, replicas in (("voter", quorum.voters), ("observer", quorum.observers))
+        for replica in replicas
+    ]
+    columns = ("node", "role", "log_end", "lag", "last_fetch_ms", "last_caught_up_ms", "epoch")
+    print_rows(options, (*columns, "high_watermark"), rows)
+    return 0
+
+
+async def _log_dirs(client: Client, options: argparse.Namespace) -> int:
+    found = await client.admin.describe_log_dirs(options.brokers or None)
+    rows = [
+        {
+            "broker": node,
+            "log_dir": path,
+            "topic": topic,
+            "partition": number,
+            "bytes": replica.size_bytes,
+            "offset_lag": replica.offset_lag,
+            "future": replica.is_future,
+            "error": log_dir.error and str(log_dir.error),
+        }
+        for node, log_dirs in sorted(found.items())
+        for path, log_dir in log_dirs.items()
+        for (topic, number), replica in sorted(log_dir.replicas.items())
+    ]
+    columns = ("broker", "log_dir", "topic", "partition", "bytes", "offset_lag", "future", "error")
+    print_rows(options, columns, rows)
+    return 0
+
+
+async def _reassignments(client: Client, options: argparse.Namespace) -> int:
+    found = await client.admin.list_partition_reassignments()
+    rows = (
+        {
+            "topic": topic,
+            "partition": number,
+            "replicas": each.replicas,
+            "adding": each.adding,
+            "removing": each.removing,
+        }
+        for (topic, number), each in sorted(found.items())
+    )
+    print_rows(options, ("topic", "partition", "replicas", "adding", "removing"), rows)
+    return 0
+
+
+async def _reassign(client: Client, options: argparse.Namespace) -> int:
+    if (options.replicas is None) == (not options.cancel):
+        raise ConfigurationError("pass either --replicas ID,ID or --cancel")
+    tps = await named_partitions(client, [options.name])
+    if len(tps) != 1 or not options.name.endswith(f":{tps[0][1]}"):
+        raise ConfigurationError(f"{options.name!r} is no TOPIC:PARTITION")
+    replicas = None
+    action = f"cancel the reassignment of {options.name}"
+    if not options.cancel:
+        try:
+            replicas = [int(each) for each in options.replicas.split(",")]
+        except ValueError:
+            raise ConfigurationError(f"--replicas {options.replicas} is no list of ids") from None
+        action = f"move {options.name} to the brokers {options.replicas}"
+    if not confirm(options, action):
+        return 1
+    await client.admin.alter_partition_reassignments({tps[0]: replicas})
+    return 0
+
+
+async def _elect(client: Client, options: argparse.Namespace) -> int:
+    tps: list[TopicPartition] | None = None
+    if options.names:
+        tps = await named_partitions(client, options.names)
+    kind = ElectionType.UNCLEAN if options.unclean else ElectionType.PREFERRED
+    what = "all partitions" if tps is None else ", ".join(f"{topic}:{n}" for topic, n in tps)
+    if not confirm(options, f"elect {kind.name.lower()} leaders of {what}"):
+        return 1
+    elected = await client.admin.elect_leaders(kind, tps)
+    rows = (
+        {"topic": topic, "partition": number, "elected": is_new}
+        for (topic, number), is_new in sorted(elected.items())
+    )
+    print_rows(options, ("topic", "partition", "elected"), rows)
+    return 0
+
+
+async def _unregister(client: Client, options: argparse.Namespace) -> int:
+    if not confirm(options, f"remove the registration of broker {options.broker}"):
+        return 1
+    await client.admin.unregister_broker(options.broker)
+    return 0
+
+
+_VERBS: Final[dict[str, VerbFunction]] = {
+    "brokers": _brokers,
+    "features": _features,
+    "quorum": _quorum,
+    "log-dirs": _log_dirs,
+    "reassignments": _reassignments,
+    "reassign": _reassign,
+    "elect": _elect,
+    "unregister": _unregister,
+}

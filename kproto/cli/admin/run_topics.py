@@ -1,0 +1,211 @@
+"""Runs `kproto topics`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from ...client import Client, NewTopic, TopicPartition
+from ...client.admin import AdminError, TopicDescription
+from ...clock import SYSTEM_CLOCK
+from ...wire.errors import BrokerResponseError, ConfigurationError
+from ..times import moment_ms
+from .confirming import confirm
+from .rows import print_rows
+from .running import VerbFunction, run_verb
+
+__all__ = ["moment_of", "partitions_of", "run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit code."""
+    return run_verb(options, _VERBS)
+
+
+async def _list(client: Client, options: argparse.Namespace) -> int:
+    listed = await client.admin.list_topics(list_internal=options.internal)
+    names = [name for name in listed if fnmatchcase(name, options.pattern or "*")]
+    described = await client.admin.describe_topics(names) if names else {}
+    print_rows(options, ("topic", "partitions", "replicas", "id"), map(_row, described.values()))
+    return 0
+
+
+def _row(topic: TopicDescription) -> dict[str, Any]:
+    replicas = {len(partition.replicas) for partition in topic.partitions.values()}
+    return {
+        "topic": topic.name,
+        "partitions": len(topic.partitions),
+        "replicas": max(replicas, default=0),
+        "id": topic.topic_id,
+    }
+
+
+async def _describe(client: Client, options: argparse.Namespace) -> int:
+    described = await client.admin.describe_topics(options.names)
+    columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "offline")
+    rows = (
+        {
+            "topic": topic.name,
+            "partition": each.partition,
+            "leader": each.leader,
+            "leader_epoch": each.leader_epoch,
+            "replicas": each.replicas,
+            "in_sync": each.in_sync,
+            "offline": each.offline,
+        }
+        for topic in described.values()
+        for each in topic.partitions.values()
+    )
+    print_rows(options, columns, rows)
+    return 0
+
+
+async def _create(client: Client, options: argparse.Namespace) -> int:
+    topics = [
+        NewTopic(name, options.partitions, options.replication_factor, dict(options.configs))
+        for name in dict.fromkeys(options.names)
+    ]
+    try:
+        created = await client.admin.create_topics(topics, validate_only=options.dry_run)
+    except AdminError as error:
+        created = error.results
+        _print_created(options, created.values())
+        others = [each for each in error.errors.values() if not _exists(each)]
+        if options.if_missing and not others:
+            return 0
+        raise
+    _print_created(options, created.values())
+    return 0
+
+
+def _exists(error: Exception) -> bool:
+    return isinstance(error, BrokerResponseError) and error.name == "TOPIC_ALREADY_EXISTS"
+
+
+def _print_created(options: argparse.Namespace, created: Iterable[Any]) -> None:
+    rows = [
+        {
+            "topic": each.name,
+            "partitions": each.partitions,
+            "replicas": each.replication_factor,
+            "id": None if options.dry_run else each.topic_id,
+        }
+        for each in created
+    ]
+    if rows:
+        print_rows(options, ("topic", "partitions", "replicas", "id"), rows)
+
+
+async def _delete(client: Client, options: argparse.Namespace) -> int:
+    names = list(dict.fromkeys(options.names))
+    if not confirm(options, f"delete {_counted(names, 'topic')} with their records"):
+        return 1
+    await client.admin.delete_topics(names)
+    return 0
+
+
+def _counted(names: list[str], noun: str) -> str:
+    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'} ({', '.join(names)})"
+
+
+async def _alter(client: Client, options: argparse.Namespace) -> int:
+    await client.admin.create_partitions(
+        dict.fromkeys(options.names, options.partitions), validate_only=options.dry_run
+    )
+    return 0
+
+
+def partitions_of(topics: Iterable[TopicDescription]) -> Iterator[TopicPartition]:
+    """Yields the partitions of topics."""
+    return ((topic.name, number) for topic in topics for number in topic.partitions)
+
+
+async def _offsets(client: Client, options: argparse.Namespace) -> int:
+    described = await client.admin.describe_topics(options.names)
+    tps = list(partitions_of(described.values()))
+    first = await client.admin.list_offsets(dict.fromkeys(tps, "earliest"))
+    last = await client.admin.list_offsets(dict.fromkeys(tps, "latest"))
+    columns = ["topic", "partition", "log_start", "log_end", "records"]
+    rows = [
+        {
+            "topic": tp[0],
+            "partition": tp[1],
+            "log_start": first[tp].offset,
+            "log_end": last[tp].offset,
+            "records": last[tp].offset - first[tp].offset,
+        }
+        for tp in tps
+    ]
+    if options.time is not None:
+        moment = moment_of("--time", options.time)
+        found = await client.admin.list_offsets(dict.fromkeys(tps, moment))
+        columns.append("at_time")
+        for tp, row in zip(tps, rows, strict=True):
+            row["at_time"] = found[tp].offset
+    print_rows(options, columns, rows)
+    return 0
+
+
+def moment_of(name: str, text: str) -> int:
+    """Returns the time in the argument `name`, in ms. Raises ConfigurationError for other text."""
+    try:
+        return moment_ms(text, SYSTEM_CLOCK.now_ms())
+    except argparse.ArgumentTypeError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
+
+
+async def _delete_records(client: Client, options: argparse.Namespace) -> int:
+    tps = await named_partitions(client, options.names)
+    if options.before_offset is not None:
+        wanted = dict.fromkeys(tps, options.before_offset)
+    else:
+        moment = moment_of("--before", options.before)
+        found = await client.admin.list_offsets(dict.fromkeys(tps, moment))
+        # Without a record of the time or later, all records are older.
+        wanted = {tp: each.offset for tp, each in found.items()}
+    records = {tp: "all records" if to < 0 else f"records before {to}" for tp, to in wanted.items()}
+    text = ", ".join(f"{topic}:{number} {records[topic, number]}" for topic, number in tps)
+    if not confirm(options, f"delete {text}"):
+        return 1
+    starts = await client.admin.delete_records(wanted)
+    rows = ({"topic": t, "partition": p, "log_start": at} for (t, p), at in starts.items())
+    print_rows(options, ("topic", "partition", "log_start"), rows)
+    return 0
+
+
+async def named_partitions(client: Client, names: Iterable[str]) -> list[TopicPartition]:
+    """Returns the partitions that `TOPIC` or `TOPIC:PARTITION` name, each once.
+
+    Raises AdminError for a missing topic, and ConfigurationError for a missing partition.
+    """
+    parsed = [_parsed(name) for name in names]
+    described = await client.admin.describe_topics(dict.fromkeys(topic for topic, _ in parsed))
+    found: dict[TopicPartition, None] = {}
+    for topic, number in parsed:
+        there = described[topic].partitions
+        if number is not None and number not in there:
+            raise ConfigurationError(f"{topic} has no partition {number}; it has {len(there)}")
+        found |= dict.fromkeys((topic, each) for each in (there if number is None else [number]))
+    return list(found)
+
+
+def _parsed(name: str) -> tuple[str, int | None]:
+    topic, colon, number = name.rpartition(":")
+    if not colon:
+        return name, None
+    if not (number.isascii() and number.isdigit()):
+        raise ConfigurationError(f"{name!r} is neither TOPIC nor TOPIC:PARTITION")
+    return topic, int(number)
+
+
+_VERBS: Final[dict[str, VerbFunction]] = {
+    "list": _list,
+    "describe": _describe,
+    "create": _create,
+    "delete": _delete,
+    "alter": _alter,
+    "offsets": _offsets,
+    "delete-records": _delete_records,
+}

@@ -1,0 +1,90 @@
+"""Runs the tests of the commands for administrators on an embedded broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.cli.admin.group_resets import Bounds, offsets_of_file, reset_rows, shifted
+from kproto.cli.admin.verbs import verb_first
+from kproto.wire.errors import ConfigurationError
+from tests.support.admin_commands import *  # noqa: F403
+from tests.support.cli_runs import Run
+
+VERBS = ["list", "create"]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], ["list"]),
+        (["--internal"], ["list", "--internal"]),
+        (["create", "a"], ["create", "a"]),
+        (["-b", "h:1", "create", "a"], ["create", "-b", "h:1", "a"]),
+        (
+            ["--bootstrap=h:1", "--json", "create", "a"],
+            ["create", "--bootstrap=h:1", "--json", "a"],
+        ),
+        (["-b", "create"], ["list", "-b", "create"]),
+        (["creat"], ["creat"]),
+        (["--help"], ["--help"]),
+        (["--version"], ["--version"]),
+    ],
+    ids=" ".join,
+)
+def test_verb_is_found(words: list[str], found: list[str]) -> None:
+    assert verb_first(words, VERBS) == found
+
+
+def test_reset_stays_inside_the_log() -> None:
+    bounds = {("t", 0): Bounds(5, 2, 9), ("t", 1): Bounds(None, 0, 0)}
+    rows = reset_rows(bounds, {("t", 0): 0, ("t", 1): -1})
+    assert [(row.committed, row.new) for row in rows] == [(5, 2), (None, 0)]
+    with pytest.raises(ConfigurationError, match="none for t:1"):
+        shifted(bounds, 1)
+    assert shifted({("t", 0): Bounds(5, 2, 9)}, -9) == {("t", 0): 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a,0,5\na,1,6", {("a", 0): 5, ("a", 1): 6}),
+        ("group,topic,partition,committed\ng,a,0,5\ng,a,1,", {("a", 0): 5}),
+        ("topic,partition,offset\na,0,5", {("a", 0): 5}),
+    ],
+)
+def test_offsets_of_a_file_are_read(text: str, found: dict[tuple[str, int], int]) -> None:
+    assert offsets_of_file(text.splitlines()) == found
+
+
+@pytest.mark.parametrize("text", ["", "a,0", "a,b,c", "a,0,x", "topic,partition,offset"])
+def test_other_files_are_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        offsets_of_file(text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["configs", "list", "orders"], "is no TYPE/NAME"),
+        (["configs", "set", "topic/a", "retention.ms"], "is no NAME=VALUE"),
+        (["configs", "unset", "topic/a", "a=1"], "is no NAME"),
+        (["topics", "describe", "missing"], "UNKNOWN_TOPIC_OR_PARTITION"),
+        (["topics", "offsets", "missing"], "UNKNOWN_TOPIC_OR_PARTITION"),
+        (["cluster", "reassign", "a:0"], "either --replicas ID,ID or --cancel"),
+        (["groups", "reset", "unknown", "--to-latest"], "has no committed offsets"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_error_is_one_line(kproto: Run, command: list[str], words: str) -> None:
+    found = kproto(*command)
+    assert (found.code, found.out, len(found.err)) == (1, b"", 1)
+    assert words in found.err[0]
+
+
+def test_unknown_verb_names_the_known_ones(
+    kproto: Run, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        kproto("topics", "creat", "a")
+    assert caught.value.code == 2
+    assert b"'delete-records'" in capsysbinary.readouterr().err
