@@ -10,6 +10,7 @@ import pytest
 
 import kproto as client
 from tests.support.admin_commands import *  # noqa: F403
+from tests.support.admin_commands import rows_of
 from tests.support.any_broker import real_broker
 from tests.support.brokers import Brokers, versions
 from tests.support.cli_runs import Run, runner
@@ -40,3 +41,34 @@ def topic(bootstrap: str) -> str:
 
     asyncio.run(create())
     return name
+
+
+def test_hanging_transaction_is_found_and_aborted(kproto: Run, bootstrap: str, topic: str) -> None:
+    transactional_id = f"hanging-{uuid.uuid4().hex}"
+
+    async def leave_open() -> None:
+        async with (
+            client.Client(bootstrap) as its,
+            its.producer(transactional_id=transactional_id) as producer,
+            producer.transaction() as transaction,
+        ):
+            await producer.send(topic, b"x", partition=1)
+            await transaction.leave_open()
+
+    asyncio.run(leave_open())
+    listed = {row["transactional_id"]: row for row in rows_of(kproto, "transactions")}
+    assert listed[transactional_id]["state"] == "Ongoing"
+    (described,) = rows_of(kproto, "transactions", "describe", transactional_id)
+    assert described["partitions"] == [f"{topic}:1"]
+    (producer,) = rows_of(kproto, "transactions", "producers", f"{topic}:1")
+    assert producer["transaction_start_offset"] == 0
+    # The coordinator knows it, so it is open, but not hanging.
+    hanging = ["transactions", "hanging", topic, "--longer-than", "0s"]
+    assert rows_of(kproto, *hanging) == []
+    abort = ["transactions", "abort", f"{topic}:1", "--start-offset", "0", "--yes"]
+    assert "it is not hanging" in kproto(*abort).err[0]
+    assert kproto("transactions", "fence", transactional_id, "--yes").code == 0
+    read = ["consume", topic, "--from-beginning", "-e", "--isolation", "read_committed"]
+    assert kproto(*read).lines() == []
+    (ended,) = rows_of(kproto, "transactions", "describe", transactional_id)
+    assert ended["state"] != "Ongoing"

@@ -1,0 +1,132 @@
+"""Runs `kproto acls`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, Final, TypeVar
+
+from ...client import Client
+from ...client.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from ...wire.errors import ConfigurationError
+from .confirming import confirm
+from .rows import print_rows
+from .running import VerbFunction, run_verb
+
+__all__ = ["run"]
+
+E = TypeVar("E", bound=IntEnum)
+
+_COLUMNS: Final = ("permission", "principal", "operation", "resource", "name", "host")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit code."""
+    return run_verb(options, _VERBS)
+
+
+def member_of(kind: type[E], what: str, text: str) -> E:
+    """Returns the member that a text such as `transactional-id` names, in any case.
+
+    Raises ConfigurationError, which lists the names, for other text.
+    """
+    name = text.upper().replace("-", "_")
+    try:
+        return kind[name]
+    except KeyError:
+        known = ", ".join(_lower(each) for each in kind if each.name not in ("UNKNOWN", "ANY"))
+        raise ConfigurationError(f"{text!r:.80} is no {what}: use {known}") from None
+
+
+def _lower(member: IntEnum) -> str:
+    return member.name.lower().replace("_", "-")
+
+
+def _row(acl: AclBinding) -> dict[str, Any]:
+    prefix = "*" if acl.pattern_type == PatternType.PREFIXED else ""
+    return {
+        "permission": _lower(acl.permission_type),
+        "principal": acl.principal,
+        "operation": _lower(acl.operation),
+        "resource": _lower(acl.resource_type),
+        "name": acl.name + prefix,
+        "host": acl.host,
+    }
+
+
+def _print(options: argparse.Namespace, acls: Iterable[AclBinding]) -> None:
+    print_rows(options, _COLUMNS, sorted(map(_row, acls), key=lambda row: [*row.values()]))
+
+
+def _filter(options: argparse.Namespace) -> AclBindingFilter:
+    pattern = PatternType.MATCH if options.match else PatternType.ANY
+    name = options.name
+    if name is not None and name.endswith("*") and name != "*" and not options.match:
+        name, pattern = name[:-1], PatternType.PREFIXED
+    return AclBindingFilter(
+        resource_type=ResourceType.ANY
+        if options.resource is None
+        else member_of(ResourceType, "type of resource", options.resource),
+        name=name,
+        principal=options.principal,
+        operation=AclOperation.ANY
+        if options.operation is None
+        else member_of(AclOperation, "operation", options.operation),
+        pattern_type=pattern,
+    )
+
+
+async def _list(client: Client, options: argparse.Namespace) -> int:
+    _print(options, await client.admin.describe_acls(_filter(options)))
+    return 0
+
+
+async def _add(client: Client, options: argparse.Namespace) -> int:
+    kind = member_of(ResourceType, "type of resource", options.resource_type)
+    operations = [
+        member_of(AclOperation, "operation", each) for each in options.operations.split(",")
+    ]
+    acls = [
+        AclBinding(
+            kind,
+            name[:-1] if _is_prefix(name) else name,
+            options.principal,
+            operation,
+            AclPermissionType[options.permission.upper()],
+            options.host,
+            PatternType.PREFIXED if _is_prefix(name) else PatternType.LITERAL,
+        )
+        for name in options.names
+        for operation in operations
+    ]
+    await client.admin.create_acls(acls)
+    _print(options, acls)
+    return 0
+
+
+def _is_prefix(name: str) -> bool:
+    return name.endswith("*") and name != "*"
+
+
+async def _remove(client: Client, options: argparse.Namespace) -> int:
+    acl_filter = _filter(options)
+    found = await client.admin.describe_acls(acl_filter)
+    if not found:
+        raise ConfigurationError("no ACL matches; nothing was removed")
+    rows = (" ".join(str(cell) for cell in _row(acl).values()) for acl in found)
+    if not confirm(options, f"remove {len(found)} ACLs ({'; '.join(rows)})"):
+        return 1
+    deleted = await client.admin.delete_acls([acl_filter])
+    _print(options, (acl for acls in deleted.values() for acl in acls))
+    return 0
+
+
+_VERBS: Final[dict[str, VerbFunction]] = {"list": _list, "add": _add, "remove": _remove}

@@ -1,0 +1,74 @@
+"""Runs `kproto quotas`."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Final
+
+from ...client import Client
+from ...client.admin import ClientQuotaEntity, ClientQuotaFilter, QuotaName
+from ...wire.errors import ConfigurationError
+from .rows import print_rows
+from .running import VerbFunction, run_verb
+
+__all__ = ["run"]
+
+#: The word for the default of all names.
+_DEFAULT: Final = "default"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit code."""
+    return run_verb(options, _VERBS)
+
+
+def _name(text: str | None) -> str | QuotaName | None:
+    return QuotaName.DEFAULT if text == _DEFAULT else text
+
+
+def _text(name: str | QuotaName | None) -> str | None:
+    return _DEFAULT if name is QuotaName.DEFAULT else name  # type: ignore[return-value]  # no ANY
+
+
+async def _list(client: Client, options: argparse.Namespace) -> int:
+    quota_filter = ClientQuotaFilter(
+        _name(options.user), _name(options.client_id), _name(options.ip)
+    )
+    found = await client.admin.describe_client_quotas(quota_filter)
+    rows = [
+        {
+            "user": _text(entity.user),
+            "client_id": _text(entity.client_id),
+            "ip": _text(entity.ip),
+            "quota": name,
+            "value": value,
+        }
+        for entity, quotas in found.items()
+        for name, value in sorted(quotas.items())
+    ]
+    rows.sort(key=lambda row: [str(cell or "") for cell in row.values()])
+    print_rows(options, ("user", "client_id", "ip", "quota", "value"), rows)
+    return 0
+
+
+async def _alter(client: Client, options: argparse.Namespace, *, is_removed: bool) -> int:
+    entity = ClientQuotaEntity(_name(options.user), _name(options.client_id), _name(options.ip))
+    quotas: dict[str, float | None] = {}
+    for text in options.quotas:
+        name, equals, number = text.partition("=")
+        try:
+            quotas[name] = None if is_removed and not equals else float(number)
+        except ValueError:
+            raise ConfigurationError(f"{text!r:.80} is no NAME=NUMBER") from None
+        if is_removed and equals:
+            raise ConfigurationError(f"{text!r:.80} is no NAME")
+    await client.admin.alter_client_quotas({entity: quotas}, validate_only=options.dry_run)
+    return 0
+
+
+_VERBS: Final[dict[str, VerbFunction]] = {
+    "list": _list,
+    "set": partial(_alter, is_removed=False),
+    "unset": partial(_alter, is_removed=True),
+}

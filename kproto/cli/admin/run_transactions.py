@@ -1,0 +1,169 @@
+"""Runs `kproto transactions`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ...client import Client, TopicPartition
+from ...client.admin import (
+    AbortTransactionSpec,
+    AdminError,
+    ProducerState,
+    TransactionDescription,
+)
+from ...clock import SYSTEM_CLOCK
+from ...wire.errors import ConfigurationError
+from .confirming import confirm
+from .rows import print_rows
+from .run_topics import named_partitions
+from .running import VerbFunction, run_verb
+
+__all__ = ["run"]
+
+_PRODUCER_COLUMNS: Final = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "last_timestamp_ms",
+    "transaction_start_offset",
+)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit code."""
+    return run_verb(options, _VERBS)
+
+
+async def _list(client: Client, options: argparse.Namespace) -> int:
+    found = await client.admin.list_transactions(
+        states=options.states,
+        running_longer_than_ms=options.longer_than,
+        transactional_id_pattern=options.pattern,
+    )
+    columns = ("transactional_id", "producer_id", "state")
+    print_rows(options, columns, (each._asdict() for each in found))
+    return 0
+
+
+async def _describe(client: Client, options: argparse.Namespace) -> int:
+    found = await client.admin.describe_transactions(options.ids)
+    rows = (
+        {
+            **each._asdict(),
+            "partitions": [f"{topic}:{number}" for topic, number in each.partitions],
+        }
+        for each in found.values()
+    )
+    print_rows(options, TransactionDescription._fields, rows)
+    return 0
+
+
+def _producer_row(tp: TopicPartition, state: ProducerState) -> dict[str, Any]:
+    return {"topic": tp[0], "partition": tp[1], **state._asdict()}
+
+
+async def _producers(client: Client, options: argparse.Namespace) -> int:
+    found = await client.admin.describe_producers(await named_partitions(client, options.topics))
+    rows = (_producer_row(tp, state) for tp, states in found.items() for state in states)
+    print_rows(options, _PRODUCER_COLUMNS, rows)
+    return 0
+
+
+async def _hanging(client: Client, options: argparse.Namespace) -> int:
+    names = options.topics or await client.admin.list_topics()
+    tps = await named_partitions(client, names) if names else []
+    found = await client.admin.describe_producers(tps) if tps else {}
+    known = await _open_partitions(client)
+    before_ms = SYSTEM_CLOCK.now_ms() - options.longer_than
+    rows = [
+        _producer_row(tp, state)
+        for tp, states in found.items()
+        for state in states
+        if is_hanging(tp, state, known, before_ms)
+    ]
+    print_rows(options, _PRODUCER_COLUMNS, rows)
+    return 0
+
+
+def is_hanging(
+    tp: TopicPartition,
+    state: ProducerState,
+    known: dict[int, set[TopicPartition]],
+    before_ms: int,
+) -> bool:
+    """Returns True if a producer has an open transaction in a partition that is hanging (KIP-664).
+
+    Its last write is before `before_ms`, and no coordinator has the partition in a transaction of
+    the producer; `known` has the partitions of the coordinators' transactions by producer id.
+    """
+    if state.transaction_start_offset is None or state.last_timestamp_ms >= before_ms:
+        return False
+    return tp not in known.get(state.producer_id, set())
+
+
+async def _open_partitions(client: Client) -> dict[int, set[TopicPartition]]:
+    """Returns the partitions of all transactions that coordinators have, by producer id."""
+    listed = await client.admin.list_transactions()
+    known: dict[int, set[TopicPartition]] = {}
+    ids = [each.transactional_id for each in listed]
+    described: Iterable[TransactionDescription]
+    try:
+        described = (await client.admin.describe_transactions(ids)).values() if ids else ()
+    except AdminError as error:  # transactional ids that expired meanwhile
+        described = error.results.values()
+    for each in described:
+        known.setdefault(each.producer_id, set()).update(each.partitions)
+    return known
+
+
+async def _abort(client: Client, options: argparse.Namespace) -> int:
+    tps = await named_partitions(client, [options.partition])
+    if len(tps) != 1 or not options.partition.endswith(f":{tps[0][1]}"):
+        raise ConfigurationError(f"{options.partition!r} is no TOPIC:PARTITION")
+    (tp,) = tps
+    states = (await client.admin.describe_producers([tp]))[tp]
+    state = next(
+        (each for each in states if each.transaction_start_offset == options.start_offset), None
+    )
+    if state is None:
+        raise ConfigurationError(
+            f"{options.partition} has no open transaction that starts at {options.start_offset}"
+        )
+    if tp in (await _open_partitions(client)).get(state.producer_id, set()):
+        raise ConfigurationError(
+            f"a coordinator knows the transaction of producer {state.producer_id}, so it is not "
+            "hanging: kproto transactions fence ID aborts it"
+        )
+    action = f"abort the transaction of producer {state.producer_id} in {options.partition}"
+    if not confirm(options, action):
+        return 1
+    epoch = state.coordinator_epoch
+    await client.admin.abort_transaction(
+        AbortTransactionSpec(
+            *tp, state.producer_id, state.producer_epoch, -1 if epoch is None else epoch
+        )
+    )
+    return 0
+
+
+async def _fence(client: Client, options: argparse.Namespace) -> int:
+    if not confirm(options, f"fence the producers of {', '.join(options.ids)}"):
+        return 1
+    found = await client.admin.fence_producers(options.ids)
+    rows = ({"transactional_id": name, **each._asdict()} for name, each in found.items())
+    print_rows(options, ("transactional_id", "producer_id", "epoch"), rows)
+    return 0
+
+
+_VERBS: Final[dict[str, VerbFunction]] = {
+    "list": _list,
+    "describe": _describe,
+    "producers": _producers,
+    "hanging": _hanging,
+    "abort": _abort,
+    "fence": _fence,
+}
