@@ -8,7 +8,7 @@ from .connection import add_connection
 from .text_arguments import delimiter
 from .times import duration_ms
 
-__all__ = ["add_command"]
+__all__ = ["add_command", "add_filters", "add_range"]
 
 _FORMAT_HELP = (
     "print each record by this format, as kcat does: %%t topic, %%p partition, %%o offset, %%k "
@@ -27,7 +27,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "offsets. Ctrl-C ends the command; a group member then commits what was printed.",
     )
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    _add_range(parser)
+    add_range(parser)
     _add_output(parser)
     group = parser.add_argument_group("group")
     group.add_argument(
@@ -41,10 +41,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="read_committed leaves out the records of open and aborted transactions (%(default)s)",
     )
     add_connection(parser)
-    parser.set_defaults(runs_in="run_consume")
+    parser.set_defaults(runs_in="run_consume", is_tail=False)
 
 
-def _add_range(parser: argparse.ArgumentParser) -> None:
+def add_range(parser: argparse.ArgumentParser, *, last: int | None = None) -> None:
+    """Adds the arguments for the first and the last record; `last` is the default of `--last`."""
     group = parser.add_argument_group("range")
     start = group.add_mutually_exclusive_group()
     start.add_argument("--from-beginning", action="store_true", help="start at the log start")
@@ -57,8 +58,10 @@ def _add_range(parser: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--last",
         type=int,
+        default=last,
         metavar="N",
-        help="start N offsets before the end of each partition",
+        help="start N offsets before the end of each partition"
+        + ("" if last is None else " (%(default)s)"),
     )
     start.add_argument(
         "-o", "--offset", type=int, metavar="OFFSET", help="start at this offset in each partition"
@@ -130,6 +133,17 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="print this for a null key or value (nothing)",
     )
+    add_filters(group)
+    group.add_argument(
+        "--progress",
+        action="store_true",
+        help="print progress, rate and lag even if stderr is no terminal, or stdout is one",
+    )
+    group.add_argument("-q", "--quiet", action="store_true", help="print no progress")
+
+
+def add_filters(group: argparse._ActionsContainer) -> None:
+    """Adds the arguments that choose records by key and value."""
     group.add_argument(
         "--key",
         dest="keys",
@@ -143,9 +157,3 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         metavar="REGEX",
         help="print only records whose value matches this regular expression",
     )
-    group.add_argument(
-        "--progress",
-        action="store_true",
-        help="print progress, rate and lag even if stderr is no terminal, or stdout is one",
-    )
-    group.add_argument("-q", "--quiet", action="store_true", help="print no progress")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
+import sys
 from collections.abc import Callable
 
 from ..records.record import Record
 from ..wire.errors import ConfigurationError
 from .record_format import compile_format
 from .record_json import record_line
+from .tail_lines import tail_line
 
 __all__ = ["formatter", "is_value_only", "record_filter"]
 
@@ -17,7 +20,8 @@ __all__ = ["formatter", "is_value_only", "record_filter"]
 def is_value_only(options: argparse.Namespace) -> bool:
     """Returns True if the command prints the values of all records, and needs nothing else."""
     needs_records = (
-        options.json
+        options.is_tail
+        or options.json
         or options.format is not None
         or options.cloudevents
         or options.key_separator is not None
@@ -32,6 +36,11 @@ def formatter(options: argparse.Namespace) -> Callable[[Record], bytes]:
 
     A format by `-f` has no delimiter of its own. Raises ConfigurationError for an invalid format.
     """
+    if options.is_tail:
+        is_terminal = sys.stdout.isatty()
+        cut = is_terminal and not options.wrap
+        width = shutil.get_terminal_size().columns if cut else None
+        return tail_line(options.topics, width=width, colored=is_terminal)
     if options.format is not None:
         return compile_format(options.format)
     end: bytes = options.delimiter

@@ -141,11 +141,11 @@ class _Printing:
         options = self._options
         if options.from_beginning:
             return "earliest"
+        if options.offset is not None:
+            return dict.fromkeys(partitions, options.offset)
         if options.from_time is not None:
             moment = _time("--from", options.from_time)
             return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment)
-        if options.offset is not None:
-            return dict.fromkeys(partitions, options.offset)
         if options.last is not None:
             read_committed = options.isolation == "read_committed"
             first = await client.list_offsets(dict.fromkeys(partitions, "earliest"))
