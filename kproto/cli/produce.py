@@ -100,7 +100,7 @@ def _add_records(parser: argparse.ArgumentParser) -> None:
         type=delimiter,
         default=b"\n",
         metavar="TEXT",
-        help=r"what ends a line; \n, \r, \t, \0 and \xHH are escapes (\n)",
+        help=r"the end of a line; \n, \r, \t, \0 and \xHH are escapes (\n)",
     )
 
 

@@ -14,7 +14,7 @@ __all__ = ["DIRECTIVES", "compile_format"]
 
 
 class Directive(NamedTuple):
-    """What a letter after `%` prints, and its description for `--help`."""
+    """Prints a part of a record: the meaning of a letter after `%`, and its description."""
 
     description: str
     of: Callable[[Record], bytes]

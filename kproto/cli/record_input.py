@@ -49,7 +49,7 @@ class LineSplitter:
 
 
 def keyed(line: bytes, separator: bytes) -> ProducerRecord:
-    """Returns the record of a line whose key stands before the first `separator`.
+    """Returns the record of a line whose key precedes the first `separator`.
 
     A line without the separator is a record without a key.
     """

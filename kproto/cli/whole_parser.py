@@ -62,6 +62,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     Loads only the module of the command, so that it starts fast.
     """
     command, rest = words[0] if words else "", list(words[1:])
+    if command == "--version":
+        return whole_parser([]).parse_args(words)
     if command not in COMMANDS:
         return whole_parser().parse_args(words)
     module = import_module(f"{__package__}.{COMMANDS[command]}")

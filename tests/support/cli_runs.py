@@ -26,7 +26,7 @@ class Finished(NamedTuple):
 
 
 class Run(Protocol):
-    """Runs a command; `stdin` is the content of a file that is passed by `--file`."""
+    """Runs a command; `stdin` is the content of a file for `--file`."""
 
     def __call__(self, *arguments: str, stdin: bytes | None = None) -> Finished: ...
 
