@@ -47,8 +47,7 @@ def differences(page: str, bootstrap: str, folder: Path) -> list[str]:
             ["bash", "-c", command],
             cwd=folder,
             env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             stdin=subprocess.DEVNULL,
             text=True,
         )
