@@ -68,6 +68,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--replay", metavar="CASE", help="send a case of a report again: its JSON, a file, or -"
     )
+    parser.add_argument(
+        "--known", metavar="FILE", help="these findings, a line of JSON each, do not fail the run"
+    )
+    parser.add_argument(
+        "--write-known",
+        metavar="FILE",
+        help="write the findings of --known, and then those of this run that are not harmless",
+    )
     parser.add_argument("--json", metavar="FILE", help="write a JSON report; - for standard output")
     parser.add_argument("--html", metavar="FILE", help="write the report as an HTML page")
     parser.add_argument(

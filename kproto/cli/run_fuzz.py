@@ -22,6 +22,7 @@ from ..fuzz.frame_generation import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
 from ..fuzz.judging import HARMLESS
+from ..fuzz.known_findings import KnownFinding, parse_known
 from ..fuzz.run import CasePlan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
@@ -58,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
     if options.replay is not None:
         case = Case.from_json(_example_of(_json_of(options.replay)), package)
     plan = _plan(options, package)
+    known = _known(options.known)
     right, by_kproto = find_judge(_judge(options), FuzzSettings())
     try:
         with Implementation(options.command, settings) as implementation:
@@ -73,11 +75,14 @@ def run(options: argparse.Namespace) -> int:
                     right,
                     plan,
                     by_kproto=by_kproto,
+                    known=known,
                     settings=settings,
                     progress=progress,
                 )
     finally:
         right.close()
+    if options.write_known is not None:
+        _to_file(options.write_known, report.known_lines(result, known))
     node = report.to_json(result)
     _write(options, node, report.text(result))
     if result.interrupted:
@@ -85,9 +90,17 @@ def run(options: argparse.Namespace) -> int:
     return 1 if result.harmful or result.restarts_exhausted else 0
 
 
-#: Three groups of options: for a command only, for a broker only, and for a run without --replay
-#: only. In other cases, `kproto fuzz` refuses the options, because an ignored option would mislead.
-_COMMAND_OPTIONS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
+#: Groups of options: for a command only (two groups), for a broker only, and for a run without
+#: --replay only. In other cases, `kproto fuzz` refuses the options, because an ignored option would
+#: mislead.
+_COMMAND_OPTIONS: tuple[str, ...] = (
+    "judge",
+    "package",
+    "messages",
+    "versions",
+    "timeout",
+)
+_KNOWN_OPTIONS: tuple[str, ...] = ("known", "write_known")
 _BROKER_OPTIONS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
 _RUN_OPTIONS: tuple[str, ...] = (
     "messages",
@@ -96,6 +109,7 @@ _RUN_OPTIONS: tuple[str, ...] = (
     "cases",
     "time",
     "no_shrink",
+    *_KNOWN_OPTIONS,
     "json",
     "html",
 )
@@ -106,7 +120,8 @@ def _check_option_combinations(options: argparse.Namespace) -> None:
         refused = [(_BROKER_OPTIONS, "needs --broker")]
     else:
         refused = [
-            (_COMMAND_OPTIONS, "needs --command: a broker gets the versions that it advertises")
+            (_COMMAND_OPTIONS, "needs --command: a broker gets the versions that it advertises"),
+            (_KNOWN_OPTIONS, "needs --command: a known finding has a message, and not frames"),
         ]
     if options.replay is not None:
         refused.append((_RUN_OPTIONS, "cannot be used with --replay"))
@@ -181,6 +196,20 @@ def _plan(options: argparse.Namespace, package: ModuleType) -> CasePlan:
         kinds=_kinds(options.kinds, KINDS),
         shrink=not options.no_shrink,
     )
+
+
+def _known(name: str | None) -> list[KnownFinding]:
+    """Returns the known findings in a file; an empty list if `name` is None."""
+    if name is None:
+        return []
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"--known: cannot read {name}: {error}") from None
+    try:
+        return parse_known(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--known: {name}: {error}") from None
 
 
 def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from ..wire.errors import ConfigurationError
 from .packages import KAFKA, message_class
 
 __all__ = [
+    "ONE_WAY",
     "Answer",
     "Case",
     "InvalidAnswerError",
@@ -47,13 +48,15 @@ class Operation(Enum):
 class Outcome(Enum):
     """The outcome of a case.
 
-    DONE, REFUSED, UNSUPPORTED and FAILED are answers of the implementation. CRASHED, HUNG, LATE
-    and GARBAGE say why there was no valid answer in time.
+    DONE, REFUSED, UNSUPPORTED, READ_ONLY, WRITE_ONLY and FAILED are answers of the implementation.
+    CRASHED, HUNG, LATE and GARBAGE say why there was no valid answer in time.
     """
 
     DONE = "done"
     REFUSED = "refused"
     UNSUPPORTED = "unsupported"
+    READ_ONLY = "readOnly"
+    WRITE_ONLY = "writeOnly"
     FAILED = "failed"
     CRASHED = "crashed"
     HUNG = "hung"
@@ -183,6 +186,18 @@ def _bytes_of(value: object, error_text: str) -> bytes:
         raise ConfigurationError(error_text) from None
 
 
+#: The answers of an implementation that only reads or only writes a message version, and the
+#: operations to which each answer is valid. An implementation that answers REWRITE with READ_ONLY
+#: has read the bytes.
+ONE_WAY: Final[dict[Outcome, frozenset[Operation]]] = {
+    Outcome.READ_ONLY: frozenset({Operation.ENCODE, Operation.REWRITE}),
+    Outcome.WRITE_ONLY: frozenset({Operation.DECODE, Operation.REWRITE}),
+}
+
+#: The keys of an answer; an answer has exactly one of them.
+_KEYS: Final = ("hex", "json", "refused", "failed", "unsupported", "readOnly", "writeOnly")
+
+
 class Answer(NamedTuple):
     """The answer to a case, or the outcome if there is no answer.
 
@@ -223,17 +238,20 @@ def parse_answer(node: dict[str, Any], operation: Operation) -> Answer:
 
     Raises InvalidAnswerError if it is not a valid answer to a case of `operation`.
     """
-    keys = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
+    keys = [key for key in _KEYS if key in node]
     if len(keys) != 1:
         raise InvalidAnswerError(
-            f"an answer has one of hex, json, refused, failed and unsupported, not {keys or 'none'}"
+            f"an answer has one of {', '.join(_KEYS[:-1])} and {_KEYS[-1]}, not {keys or 'none'}"
         )
     key = keys[0]
     taken = node.get("taken")
     if taken is not None and type(taken) is not int:
         raise InvalidAnswerError(f"taken is {str(taken)[:SHOWN]}, not a number of bytes")
-    if key in ("refused", "failed", "unsupported"):
-        return Answer(Outcome(key), reason=str(node[key])[:SHOWN], taken=taken)
+    if key not in ("hex", "json"):
+        outcome = Outcome(key)
+        if operation not in ONE_WAY.get(outcome, Operation):
+            raise InvalidAnswerError(f"it answers {operation.value} with {key}")
+        return Answer(outcome, reason=str(node[key])[:SHOWN], taken=taken)
     if (key == "json") != (operation is Operation.DECODE):
         raise InvalidAnswerError(f"it answers {operation.value} with {key}")
     if key == "json":

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Container
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ..schema.json_converter import json_name
 from ..schema.layout import StructLayout, struct_of
-from .case import Answer, Case, Operation, Outcome
+from .case import ONE_WAY, Answer, Case, Operation, Outcome
 from .lenient_reader import DeviationFromKafka, Oddity, UnreadableMessageError, walk_message
+from .lossless_strings import same_but_lossless, without_escapes
 
 __all__ = ["BEYOND_INT8", "TRAILING_BYTES", "Fault", "Verdict", "judge", "without_records"]
 
@@ -83,11 +85,17 @@ class Verdict(NamedTuple):
 def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[Verdict] | None:
     """Returns the faults of the answer `given`; an empty list if it is right, None if undecided.
 
-    An answer is undecided if the implementation does not support the case. It is also undecided if
-    the judge refused the case, the implementation answered it, and one of these applies:
+    An answer is undecided if the implementation does not support the case, or does not support its
+    operation because it only reads or only writes the message version. READ_ONLY as answer to
+    REWRITE is judged as the answer of an implementation that has read the bytes, without a
+    comparison of written bytes. An answer is also undecided if the judge refused the case, the
+    implementation answered it, and one of these applies:
     - The judge decoded the message and could not encode it again.
     - `by_kproto` is True, so kproto is the judge, and `lenient_reader` finds a deviation:
       bytes that kproto refuses and Kafka's classes accept.
+
+    If strings of the case are not UTF-8, an answer is right both if it has U+FFFD for the wrong
+    bytes, as Kafka's classes write it, and if it has the bytes of the case (`same_but_lossless`).
 
     If an undecided answer has `Answer.faults`, only the verdicts on these faults are returned.
     """
@@ -96,7 +104,8 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
     traits, end = _traits(case)
     trait = ", ".join(sorted(traits.values()))
     found = [Verdict(_PROTOCOL_FAULTS[kind], "", _cause(reason)) for kind, reason in given.faults]
-    if given.outcome is Outcome.UNSUPPORTED:
+    has_read = given.outcome is Outcome.READ_ONLY and case.operation is Operation.REWRITE
+    if given.outcome is Outcome.UNSUPPORTED or (given.outcome in ONE_WAY and not has_read):
         return found or None
     if given.outcome in _BY_OUTCOME:
         cause = "" if given.outcome is Outcome.HUNG else _cause(given.reason)
@@ -122,7 +131,7 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
         return [*found, Verdict(Fault.STRICTER, trait, _cause(given.reason))]
     if has_trailing_bytes:
         trait = ", ".join(filter(None, (trait, TRAILING_BYTES)))
-    different = _difference(case, right, given)
+    different = None if has_read else _difference(case, right, given, traits)
     if different:
         return [*found, Verdict(different[0], trait, different[1])]
     if given.taken is not None and right.taken is not None and given.taken != right.taken:
@@ -143,14 +152,27 @@ def _has_trailing_bytes(case: Case, right: Answer, end: int | None) -> bool:
     return taken is not None and taken < len(case.content)
 
 
-def _difference(case: Case, right: Answer, given: Answer) -> tuple[Fault, str] | None:
+def _difference(
+    case: Case, right: Answer, given: Answer, traits: Container[DeviationFromKafka | Oddity]
+) -> tuple[Fault, str] | None:
+    shape = case.message_version.shape
+    lossy = DeviationFromKafka.UTF8 in traits
     if case.operation is Operation.DECODE:
-        shape = case.message_version.shape
+        expected, actual = right.value, given.value
+        if lossy:
+            expected, actual = map(without_escapes, (expected, actual))
         path = _first_difference(
-            without_records(shape, right.value), without_records(shape, given.value), ""
+            without_records(shape, expected), without_records(shape, actual), ""
         )
         return None if path is None else (Fault.JSON, path)
     if given.value == right.value:
+        return None
+    content = case.content
+    if (
+        lossy
+        and isinstance(content, bytes)
+        and same_but_lossless(shape, content, right.value, given.value)
+    ):
         return None
     less = len(given.value) - len(right.value)
     return Fault.BYTES, "fewer bytes" if less < 0 else "more bytes" if less else "as many bytes"

@@ -81,13 +81,16 @@ class LenientReadResult(NamedTuple):
 
     `end` is the offset after the message. `deviations` and `oddities` have no duplicates.
     `length_fields` are the lengths and counts of the message, in the order in which their contents
-    end.
+    end. `strings` are the length fields of strings. `tag_sizes` has the first and the last offset
+    of the size of each tagged field that the message version has.
     """
 
     end: int
     deviations: tuple[DeviationFromKafka, ...]
     oddities: tuple[Oddity, ...]
     length_fields: tuple[LengthField, ...]
+    strings: tuple[LengthField, ...]
+    tag_sizes: tuple[tuple[int, int], ...]
 
 
 class UnreadableMessageError(Exception):
@@ -119,7 +122,12 @@ def walk_message(shape: StructLayout, data: bytes) -> LenientReadResult:
     end = reader.struct(shape, 0)
     oddities = tuple(dict.fromkeys(reader.oddities))
     return LenientReadResult(
-        end, tuple(dict.fromkeys(reader.found)), oddities, tuple(reader.length_fields)
+        end,
+        tuple(dict.fromkeys(reader.found)),
+        oddities,
+        tuple(reader.length_fields),
+        tuple(reader.strings),
+        tuple(reader.tag_sizes),
     )
 
 
@@ -132,13 +140,15 @@ def length_fields_in(shape: StructLayout, data: bytes) -> tuple[LengthField, ...
 
 
 class _LenientReader:
-    """Reads `data` by a layout; collects deviations, oddities and length fields."""
+    """Reads `data` by a layout; collects deviations, oddities, length fields, sizes of tags."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.found: list[DeviationFromKafka] = []
         self.oddities: list[Oddity] = []
         self.length_fields: list[LengthField] = []
+        self.strings: list[LengthField] = []
+        self.tag_sizes: list[tuple[int, int]] = []
 
     def struct(self, shape: StructLayout, pos: int) -> int:
         for field in shape.fields:
@@ -213,6 +223,7 @@ class _LenientReader:
             raise UnreadableMessageError
         end = self.skip(pos, size or 0)
         self.length_field(LengthUnit.LENGTH, begin, pos, end, size, 0 if kind.compact else 2)
+        self.strings.append(self.length_fields[-1])
         try:
             self.data[pos:end].decode()
         except UnicodeDecodeError:
@@ -247,6 +258,7 @@ class _LenientReader:
         previous = -1
         for _ in range(count):
             tag, pos = self.uvarint(pos)
+            size_begin = pos
             size, pos = self.uvarint(pos)
             unsigned = tag & 0xFFFFFFFF
             if unsigned <= previous:
@@ -261,6 +273,7 @@ class _LenientReader:
                 self.oddities.append(Oddity.UNKNOWN_TAGS)
                 pos = self.skip(pos, size)
                 continue
+            self.tag_sizes.append((size_begin, pos))
             end = self.value(kind, pos)
             if end - pos != size:
                 self.found.append(DeviationFromKafka.TAG_SIZE)

@@ -59,6 +59,7 @@ def _parts(report: dict[str, Any]) -> Iterator[str]:
         yield '<p class="good">None.</p>'
     for finding in report["findings"]:
         yield from _finding(finding)
+    yield from _known(report)
     yield "<h2>What was tried</h2>"
     yield "<table><tr><th>message</th><th>version</th><th>kinds</th><th>cases</th></tr>"
     for name, versions in report["tried"].items():
@@ -69,6 +70,20 @@ def _parts(report: dict[str, Any]) -> Iterator[str]:
                 f'<td class="number">{sum(kinds.values())}</td></tr>'
             )
     yield "</table></body></html>"
+
+
+def _known(report: dict[str, Any]) -> Iterator[str]:
+    """Yields the known findings and the message versions with one direction; brokers have none."""
+    for name, versions in report.get("one_way", {}).items():
+        listed = ", ".join(
+            f"{message} {', '.join(map(str, each))}" for message, each in versions.items()
+        )
+        yield f"<p>{_text(name.replace('_', ' ').capitalize())}: {_text(listed)}</p>"
+    for key, heading in (("known", "Known findings"), ("unseen", "Known, but not found")):
+        if report.get(key):
+            yield f"<h2>{heading}</h2>"
+        for each in report.get(key, ()):
+            yield f"<pre>{_text(json.dumps(each, ensure_ascii=False))}</pre>"
 
 
 def _finding(finding: dict[str, Any]) -> Iterator[str]:

@@ -8,14 +8,23 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from .case import Answer, Case, Outcome, printable
+from .case import Answer, Case, MessageVersion, Outcome, printable
 from .judging import HARMLESS, Verdict
+from .known_findings import KnownFinding, known_from_finding, spans
 from .run import Finding, Result
 
-__all__ = ["broker_text", "locations", "replay_text", "shown", "text", "to_json"]
+__all__ = [
+    "broker_text",
+    "known_lines",
+    "locations",
+    "replay_text",
+    "shown",
+    "text",
+    "to_json",
+]
 
 
 def to_json(result: Result) -> dict[str, Any]:
@@ -33,17 +42,17 @@ def to_json(result: Result) -> dict[str, Any]:
         "cases": result.cases,
         "forms": len(result.tried),
         "outcomes": dict(sorted(result.outcomes.items())),
+        "one_way": {name: _by_message(found) for name, found in sorted(result.one_way.items())},
         "restarts": result.restarts,
         "stopped": result.stopped or None,
         "findings": [_finding_to_json(finding) for finding in result.findings],
+        "known": [{**each.to_json(), "count": count} for each, count in result.known.items()],
+        "unseen": [each.to_json() for each in result.unseen],
         "tried": tried,
     }
 
 
 def _finding_to_json(finding: Finding) -> dict[str, Any]:
-    locations: dict[str, list[int]] = {}
-    for message_version in sorted(finding.message_versions):
-        locations.setdefault(message_version.name, []).append(message_version.version)
     verdict = finding.verdict
     return {
         "fault": verdict.fault.name.lower(),
@@ -53,11 +62,29 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
         "trait": verdict.trait or None,
         "cause": verdict.cause or None,
         "count": finding.count,
-        "where": locations,
+        "where": _by_message(finding.message_versions),
         "example": finding.example.to_json(),
         "right": shown(finding.right),
         "given": shown(finding.given),
     }
+
+
+def _by_message(message_versions: Iterable[MessageVersion]) -> dict[str, list[int]]:
+    """Returns the sorted versions by the name of the message."""
+    found: dict[str, list[int]] = {}
+    for message_version in sorted(message_versions):
+        found.setdefault(message_version.name, []).append(message_version.version)
+    return found
+
+
+def known_lines(result: Result, known: Sequence[KnownFinding]) -> str:
+    """Returns the text of a file of known findings: `known`, then the harmful findings of a run."""
+    found = [
+        each
+        for finding in result.harmful
+        for each in known_from_finding(finding.verdict, finding.operation, finding.message_versions)
+    ]
+    return "".join(json.dumps(each.to_json()) + "\n" for each in dict.fromkeys((*known, *found)))
 
 
 def shown(answer: Answer) -> dict[str, Any]:
@@ -99,9 +126,13 @@ def _lines(result: Result) -> Iterator[str]:
     yield f"{result.implementation}, judged by {result.judge}, seed {result.seed}"
     yield (
         f"{result.cases} cases of {len(messages)} messages, {len(result.tried)} versions: "
-        + ", ".join(f"{count} {what}" for what, count in sorted(result.outcomes.items()))
+        + ", ".join(
+            f"{count} {what.replace('_', ' ')}" for what, count in sorted(result.outcomes.items())
+        )
     )
     yield "kinds: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    for name, found in sorted(result.one_way.items()):
+        yield f"{name.replace('_', ' ')}: {_shortened(found)}"
     if result.restarts:
         yield f"restarted {result.restarts} times"
     if result.stopped:
@@ -111,6 +142,10 @@ def _lines(result: Result) -> Iterator[str]:
         yield from _finding_lines(finding)
     harmless = len(result.findings) - len(result.harmful)
     yield ""
+    if result.known:
+        yield f"{len(result.known)} known findings, {sum(result.known.values())} times"
+    for each in result.unseen:
+        yield f"known, but not found in this run: {json.dumps(each.to_json())}"
     yield (
         f"{len(result.harmful)} findings" + (f", and {harmless} harmless" if harmless else "")
         if result.findings
@@ -126,10 +161,14 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         yield f"    odd:     {verdict.trait}"
     if verdict.cause:
         yield f"    cause:   {verdict.cause}"
-    yield f"    where:   {textwrap.shorten(locations(finding), 120, placeholder=' …')}"
+    yield f"    where:   {_shortened(finding.message_versions)}"
     yield f"    case:    {json.dumps(finding.example.to_json(), separators=(',', ':'))}"
     yield f"    judge:   {_cut(shown(finding.right))}"
     yield f"    command: {_cut(shown(finding.given))}"
+
+
+def _shortened(message_versions: Iterable[MessageVersion]) -> str:
+    return textwrap.shorten(locations(message_versions), 120, placeholder=" …")
 
 
 def _cut(node: dict[str, Any]) -> str:
@@ -137,22 +176,10 @@ def _cut(node: dict[str, Any]) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
-def locations(finding: Finding) -> str:
-    """Returns the messages and versions of a finding, such as `FetchRequest 4-11,13`."""
-    by_message: dict[str, list[int]] = {}
-    for message_version in sorted(finding.message_versions):
-        by_message.setdefault(message_version.name, []).append(message_version.version)
-    return ", ".join(f"{name} {_spans(versions)}" for name, versions in by_message.items())
-
-
-def _spans(versions: list[int]) -> str:
-    spans: list[list[int]] = []
-    for version in versions:
-        if spans and spans[-1][1] == version - 1:
-            spans[-1][1] = version
-        else:
-            spans.append([version, version])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+def locations(message_versions: Iterable[MessageVersion]) -> str:
+    """Returns messages and versions as text, such as `FetchRequest 4-11,13`."""
+    by_message = _by_message(message_versions)
+    return ", ".join(f"{name} {spans(versions)}" for name, versions in by_message.items())
 
 
 def broker_text(report: dict[str, Any]) -> str:

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..wire.errors import KprotoError
-from .case import Answer, Case, MessageVersion, Operation, Outcome
+from .case import ONE_WAY, Answer, Case, MessageVersion, Operation, Outcome
 from .case_generation import KINDS, generate_cases
 from .implementation import TooManyRestartsError
 from .judging import HARMLESS, Fault, Verdict, judge
+from .known_findings import KnownFinding, KnownFindings
 from .settings import FuzzSettings
 from .shrinking import check_hypothesis, smallest_case
 
@@ -85,10 +86,14 @@ class Result:
     """The result of a run.
 
     `tried` counts the cases by message version and kind. `outcomes` counts them by `agreed`,
-    `differs`, `undecided` (see `judging.judge`) and `unsupported`. `unsupported` counts unsupported
-    cases by operation and message. `stopped` is the reason if the run ended early, else "".
-    `restarts_exhausted` is True if the command was restarted too often, `interrupted` is True after
-    Ctrl-C.
+    `differs`, `undecided` (see `judging.judge`), `unsupported`, `read_only`, `write_only` and
+    `known`. A case counts as `known` if all its faults are known findings. `known` has, by known
+    finding, the number of its faults; `unseen` has the known findings that match no fault, although
+    the run has cases of them. `unsupported` counts unsupported cases by operation and message.
+    `one_way` has, by `read_only` and `write_only`, the message versions that the implementation
+    only reads or only writes, by its own answers. `stopped` is the reason if the run ended early,
+    else "". `restarts_exhausted` is True if the command was restarted too often, `interrupted` is
+    True after Ctrl-C.
     """
 
     seed: int
@@ -98,6 +103,9 @@ class Result:
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     unsupported: dict[str, Counter[str]] = field(default_factory=dict)
+    one_way: dict[str, set[MessageVersion]] = field(default_factory=dict)
+    known: dict[KnownFinding, int] = field(default_factory=dict)
+    unseen: list[KnownFinding] = field(default_factory=list)
     restarts: int = 0
     stopped: str = ""
     restarts_exhausted: bool = False
@@ -128,13 +136,15 @@ def run(
     plan: CasePlan,
     *,
     by_kproto: bool,
+    known: Sequence[KnownFinding] = (),
     settings: FuzzSettings | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Sends the cases of `plan` to `implementation` and to the judge, and compares the answers.
 
     With `plan.shrink`, then shrinks the example case of each finding. `right` is the judge;
-    `by_kproto` must be True if the judge is kproto's codec. The same seed and the same answers
+    `by_kproto` must be True if the judge is kproto's codec. Faults that match one of `known` are
+    counted, but are not findings. The same seed and the same answers
     produce the same result. Ctrl-C ends the run early; `run` then returns the findings so far.
 
     Raises ImplementationError if the command never answers, JudgeError if the judge fails, and
@@ -144,7 +154,7 @@ def run(
         check_hypothesis()
     limits = settings or FuzzSettings()
     result = Result(plan.seed, right.name, implementation.name)
-    collector = _FindingCollector(result, limits)
+    collector = _FindingCollector(result, limits, KnownFindings(known))
     deadline = None if plan.time_s is None else time.monotonic() + plan.time_s
     try:
         for batch in _batches(_cases(plan, collector.unsupported), plan.cases):
@@ -169,6 +179,8 @@ def run(
         result.stopped = "interrupted"
         result.interrupted = True
     result.findings = _merged(collector.groups.values())
+    result.known = {each: count for each, count in collector.known.counts.items() if count}
+    result.unseen = collector.known.unseen()
     result.restarts = getattr(implementation, "restarts", 0)
     return result
 
@@ -242,11 +254,20 @@ def _expected_answers(right: Responder, cases: Iterable[Case]) -> list[Answer]:
     return answers
 
 
+#: The keys of `Result.outcomes` for answers without a fault and without a compared value.
+_NAMES: Final = {
+    Outcome.UNSUPPORTED: "unsupported",
+    Outcome.READ_ONLY: "read_only",
+    Outcome.WRITE_ONLY: "write_only",
+}
+
+
 class _FindingCollector:
     """Adds the outcomes of cases to `result`, and groups their faults into findings."""
 
-    def __init__(self, result: Result, settings: FuzzSettings) -> None:
+    def __init__(self, result: Result, settings: FuzzSettings, known: KnownFindings) -> None:
         self.result = result
+        self.known = known
         self.settings = settings
         self.groups: dict[_GroupKey, Finding] = {}
         self.unsupported: set[tuple[Operation, MessageVersion]] = set()
@@ -264,13 +285,32 @@ class _FindingCollector:
             result.outcomes["unsupported"] += 1
             return
         verdicts = judge(case, right, given, by_kproto=by_kproto)
-        if verdicts is None:
-            known = given.outcome is not Outcome.UNSUPPORTED
-            result.outcomes["undecided" if known else "unsupported"] += 1
+        if given.outcome in ONE_WAY:
+            self.add_one_way(case, given)
+        self.known.add_case(case.operation, case.message_version)
+        if not verdicts:
+            usual = "undecided" if verdicts is None else "agreed"
+            result.outcomes[_NAMES.get(given.outcome, usual)] += 1
             return
-        result.outcomes["differs" if verdicts else "agreed"] += 1
-        for verdict in verdicts:
+        new = [
+            verdict
+            for verdict in verdicts
+            if not self.known.count(verdict, case.operation, case.message_version)
+        ]
+        result.outcomes["differs" if new else "known"] += 1
+        for verdict in new:
             self.add(verdict, case, right, given)
+
+    def add_one_way(self, case: Case, given: Answer) -> None:
+        """Adds the message version of a case to those that are only read or only written.
+
+        No further question has the same operation and message version, except if the operation is
+        REWRITE and the implementation has read the bytes: then each case tests how it reads.
+        """
+        name = _NAMES[given.outcome]
+        self.result.one_way.setdefault(name, set()).add(case.message_version)
+        if given.outcome is Outcome.WRITE_ONLY or case.operation is Operation.ENCODE:
+            self.unsupported.add((case.operation, case.message_version))
 
     def add(self, verdict: Verdict, case: Case, right: Answer, given: Answer) -> None:
         """Adds a fault to its finding, and keeps the shortest example.
