@@ -1,8 +1,8 @@
-"""Answers the questions of `kproto fuzz` with kafka-python or kio.
+"""Answers the questions of `kproto fuzz` with kafka-python, kio or aiokafka.
 
-    python tools/fuzz_adapters/peer.py kafka-python|kio
+    python tools/fuzz_adapters/peer.py kafka-python|kio|aiokafka
 
-Runs in the environment of the other libraries. Both libraries support only the operation `rewrite`,
+Runs in the environment of the other libraries. These libraries have only the operation `rewrite`,
 from bytes to bytes. The operations `decode` and `encode` need Kafka's JSON form of messages, which
 these libraries lack. Every exception counts as a refusal, except MemoryError and RecursionError.
 """
@@ -20,22 +20,27 @@ from typing import Any
 #: Decodes bytes; returns the message encoded again, and the number of bytes read (None if unknown).
 Rewrite = Callable[[bytes], "tuple[bytes, int | None]"]
 
+#: Finds the `Rewrite` of a question's message and version, or returns an answer without `id`.
+Find = Callable[[dict[str, Any]], Rewrite | dict[str, Any]]
+
+_UNKNOWN: dict[str, Any] = {"unsupported": "it does not have this message at this version"}
+
 
 def main() -> None:
     """Answers each line of the input with a line of the output."""
-    find = {"kafka-python": kafka_python, "kio": kio}[sys.argv[1]]()
+    find = {"kafka-python": kafka_python, "kio": kio, "aiokafka": aiokafka}[sys.argv[1]]()
     for line in sys.stdin:
         asked = json.loads(line)
         print(json.dumps({"id": asked["id"], **answer(find, asked)}), flush=True)
 
 
-def answer(find: Callable[[str, int], Rewrite | None], asked: dict[str, Any]) -> dict[str, Any]:
+def answer(find: Find, asked: dict[str, Any]) -> dict[str, Any]:
     """Returns the implementation's answer to a question of `kproto fuzz`."""
     if asked["operation"] != "rewrite":
         return {"unsupported": "it does not have Kafka's JSON form"}
-    rewrite = find(asked["message"], asked["version"])
-    if rewrite is None:
-        return {"unsupported": "it does not have this message at this version"}
+    rewrite = find(asked)
+    if isinstance(rewrite, dict):
+        return rewrite
     try:
         written, taken = rewrite(bytes.fromhex(asked["hex"]))
     except (MemoryError, RecursionError) as error:
@@ -45,11 +50,8 @@ def answer(find: Callable[[str, int], Rewrite | None], asked: dict[str, Any]) ->
     return {"hex": written.hex()} | ({} if taken is None else {"taken": taken})
 
 
-def kafka_python() -> Callable[[str, int], Rewrite | None]:
-    """Returns a function that finds the `Rewrite` of a message and version in kafka-python 3.
-
-    That function returns None if kafka-python lacks the message or the version.
-    """
+def kafka_python() -> Find:
+    """Returns a function that finds the `Rewrite` of a message and version in kafka-python 3."""
     import kafka.protocol as protocol
 
     classes: dict[str, Any] = {}
@@ -61,10 +63,10 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
             if definition:
                 classes[definition["name"]] = held
 
-    def find(name: str, version: int) -> Rewrite | None:
-        cls = classes.get(name)
+    def find(asked: dict[str, Any]) -> Rewrite | dict[str, Any]:
+        cls, version = classes.get(asked["message"]), asked["version"]
         if cls is None or not cls._valid_versions[0] <= version <= cls._valid_versions[1]:
-            return None
+            return _UNKNOWN
         kind = cls._json["type"]
 
         def rewrite(data: bytes) -> tuple[bytes, None]:
@@ -85,11 +87,8 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
     return find
 
 
-def kio() -> Callable[[str, int], Rewrite | None]:
-    """Returns a function that finds the `Rewrite` of a message and version in kio.
-
-    That function returns None if kio lacks the message or the version.
-    """
+def kio() -> Find:
+    """Returns a function that finds the `Rewrite` of a message and version in kio."""
     from kio.schema.index import schema_name_map
     from kio.serial import entity_reader, entity_writer
 
@@ -99,10 +98,10 @@ def kio() -> Callable[[str, int], Rewrite | None]:
             for place in held.values():
                 places[place.rpartition(":")[2], version] = place
 
-    def find(name: str, version: int) -> Rewrite | None:
-        place = places.get((name, version))
+    def find(asked: dict[str, Any]) -> Rewrite | dict[str, Any]:
+        place = places.get((asked["message"], asked["version"]))
         if place is None:
-            return None
+            return _UNKNOWN
         cls = pkgutil.resolve_name(place)
         read, write = entity_reader(cls), entity_writer(cls)
 
@@ -111,6 +110,43 @@ def kio() -> Callable[[str, int], Rewrite | None]:
             out = io.BytesIO()
             write(out, value)
             return out.getvalue(), taken
+
+        return rewrite
+
+    return find
+
+
+def aiokafka() -> Find:
+    """Returns a function that finds the `Rewrite` of a message and version in aiokafka.
+
+    aiokafka has a class per version of a message, and never reads headers of requests.
+    """
+    import aiokafka.protocol as protocol
+    from aiokafka.protocol import api
+
+    for info in pkgutil.walk_packages(protocol.__path__, "aiokafka.protocol."):
+        importlib.import_module(info.name)
+    classes: dict[tuple[str, Any, int], Any] = {
+        (kind, cls.API_KEY, cls.API_VERSION): cls
+        for kind, base in (("request", api.RequestStruct), ("response", api.Response))
+        for cls in base.__subclasses__()
+    }
+    classes["header", "ResponseHeader", 0] = api.ResponseHeader_v0
+    classes["header", "ResponseHeader", 1] = api.ResponseHeader_v1
+
+    def find(asked: dict[str, Any]) -> Rewrite | dict[str, Any]:
+        version = asked["version"]
+        if asked["message"] == "RequestHeader" and version in (1, 2):
+            return {"writeOnly": "aiokafka makes headers of requests only from a request"}
+        key = asked["message"] if asked["type"] == "header" else asked["apiKey"]
+        cls = classes.get((asked["type"], key, version))
+        if cls is None:
+            return _UNKNOWN
+
+        def rewrite(data: bytes) -> tuple[bytes, int]:
+            stream = io.BytesIO(data)
+            read = cls.decode(stream)
+            return read.encode(), stream.tell()
 
         return rewrite
 
