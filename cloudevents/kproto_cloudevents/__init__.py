@@ -23,7 +23,7 @@ from .errors import CloudEventError, CloudEventWarning, UnknownFormatError, Unkn
 from .event.cloud_event import CloudEvent
 from .event.data import JSON_NULL, JsonNull
 from .formats.json_format import from_json, from_json_batch, to_json, to_json_batch
-from .formats.registry import JSON_FORMAT, EventFormat, register_format
+from .formats.registry import JSON_FORMAT, PORTABLE_JSON_FORMAT, EventFormat, register_format
 from .kafka.lazy import LazyEvent, lazy_from_kafka
 from .kafka.origin import kafka_record
 from .kafka.outcomes import InvalidEvent, NotAnEvent, OpaqueEvent
@@ -31,14 +31,16 @@ from .kafka.reading import from_kafka, from_kafka_many
 from .kafka.record import Header, KafkaRecord
 from .kafka.stream import ReadableRecord, Received, event_of, events
 from .kafka.writing import KeyMapper, partition_key, to_kafka
-from .protocol_binding import DEFAULT, LENIENT, STRICT, Mode, Profile
+from .protocol_binding import DEFAULT, EVENT_GRID, LENIENT, STRICT, Mode, Profile
 from .values.types import AttributeInput, AttributeValue, JsonMap, Timestamp, Uri, UriReference
 
 __all__ = [
     "DEFAULT",
+    "EVENT_GRID",
     "JSON_FORMAT",
     "JSON_NULL",
     "LENIENT",
+    "PORTABLE_JSON_FORMAT",
     "STRICT",
     "AttributeInput",
     "AttributeValue",

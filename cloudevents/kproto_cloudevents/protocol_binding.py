@@ -11,11 +11,13 @@ from typing import Final, NamedTuple
 
 from .errors import CloudEventError, UnknownFormatError, quoted
 from .event.cloud_event import CloudEvent, Mode
-from .formats.registry import EventFormat, find_format
+from .formats.json_format import from_json
+from .formats.registry import JSON_FORMAT, EventFormat, find_format
 from .values.media_type import MediaType
 
 __all__ = [
     "DEFAULT",
+    "EVENT_GRID",
     "LENIENT",
     "STRICT",
     "BindingVocabulary",
@@ -43,11 +45,19 @@ class Profile(NamedTuple):
     #: datacontenttype, unless the JSON object has the member `datacontenttype`. Version 1 of the
     #: official SDK writes such records.
     json_events: bool = False
+    #: Kafka only: an event in binary mode has no data if the value of its record is empty. The
+    #: official SDKs for Python, Java and Go read an empty value so, and the SDK for Python writes
+    #: it for an event without data.
+    empty_is_no_data: bool = False
+    #: Kafka only: accept the dataschema "#", which is no URI, in events of 1.0. Azure Event Grid
+    #: writes it.
+    event_grid_dataschema: bool = False
 
 
 DEFAULT: Final = Profile()
 STRICT: Final = Profile(refuse_unknown=True)
 LENIENT: Final = Profile(any_case_headers=True)
+EVENT_GRID: Final = Profile(event_grid_dataschema=True)
 
 
 class BindingVocabulary(NamedTuple):
@@ -97,9 +107,15 @@ def event_format_named(media_type: MediaType | None, terms: BindingVocabulary) -
 
 
 def read_structured(
-    document: bytes | None, media_type: str, terms: BindingVocabulary
+    document: bytes | None,
+    media_type: str,
+    terms: BindingVocabulary,
+    *,
+    event_grid_dataschema: bool = False,
 ) -> tuple[CloudEvent, EventFormat]:
     """Returns the event of a structured-mode message, and its event format.
+
+    `event_grid_dataschema` applies to the JSON format, as in `Profile`.
 
     Raises UnknownFormatError for an unregistered media type, and CloudEventError for a null
     document and for any error of the format.
@@ -117,6 +133,8 @@ def read_structured(
             where=terms.document,
             clauses=terms.document_clauses,
         )
+    if event_grid_dataschema and event_format is JSON_FORMAT:
+        return from_json(document, event_grid_dataschema=True), event_format
     return event_format.read(document), event_format
 
 

@@ -509,7 +509,7 @@ def _properties_of(event: CloudEvent) -> dict[str, str]:
     for attribute, value in event._attributes.items():
         if attribute == version.extension_map:
             written |= _entry_properties(canonical(value))
-        elif attribute == version.data_encoding and event._data is not None:
+        elif attribute == version.data_encoding and event.has_data:
             continue  # The payload is never encoded, so no property declares Base64.
         elif attribute in version.attributes or version.extension_map is not None:
             written[_property_of(attribute)] = json_of(value)

@@ -13,6 +13,7 @@ PAGES = (
     "docs/how-to/admin.md",
     "docs/how-to/broker.md",
     "docs/explanation/client.md",
+    "docs/how-to/cloudevents-sdks.md",
     "docs/how-to/old-brokers.md",
     "docs/how-to/explorer.md",
     "docs/explanation/groups.md",

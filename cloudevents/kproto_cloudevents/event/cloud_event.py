@@ -38,10 +38,12 @@ from ..versions.conversion import attributes_in, entries_of
 from ..versions.spec_version import SpecVersion
 from ..versions.version_tables import (
     V1_0,
+    V1_0_EVENT_GRID,
     VERSION_ATTRIBUTES,
     named_version,
     spec_version,
     version_attribute,
+    version_of_read,
 )
 from . import data as event_data
 from .data import Data, from_value
@@ -277,7 +279,7 @@ class CloudEvent:
     @property
     def has_data(self) -> bool:
         """Returns True if the event has data; empty data and a JSON null are data."""
-        return self._data is not None
+        return self._data is not None and self._data is not event_data.EMPTY_VALUE
 
     @property
     def data(self) -> Any:
@@ -319,11 +321,15 @@ class CloudEvent:
         """Returns a new event with changed attributes (None unsets one) and, if passed, new data.
 
         The new event does not keep the record or document of this event, so the new event is
-        encoded again. Raises CloudEventError as the constructor does.
+        encoded again. If this event has no data because its record has an empty value
+        (`Profile.empty_is_no_data`), the new event is also written with an empty value, unless the
+        caller passes `data=None`. Raises CloudEventError as the constructor does.
         """
         changed = _merged_attributes(self._attributes, attributes, named)
         if isinstance(data, _Unchanged):
-            return CloudEvent(changed, data=self._data_in(changed, self._version))
+            data = self._data_in(changed, self._version)
+        if self._version is V1_0_EVENT_GRID and version_of_read(V1_0, changed) is self._version:
+            return _with_event_grid_schema(changed, data)
         return CloudEvent(changed, data=data)
 
     def to_version(
@@ -452,7 +458,7 @@ def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
     if texts == others:
         return True
     version = one._version
-    if version is not other._version:
+    if (version.label, version.title) != (other._version.label, other._version.title):
         return False
     if version.data_encoding is not None and one.has_data and other.has_data:
         for each in (texts, others):
@@ -491,4 +497,19 @@ def _rebuild_event(
     message: object | None,
 ) -> CloudEvent:
     """Rebuilds a pickled event."""
-    return CloudEvent._decoded(_version_of(attributes), attributes, data, document, message)
+    version = version_of_read(_version_of(attributes), attributes)
+    return CloudEvent._decoded(version, attributes, data, document, message)
+
+
+def _with_event_grid_schema(attributes: Mapping[str, AttributeInput], data: Any) -> CloudEvent:
+    """Returns a new event with the dataschema "#", which the constructor refuses."""
+    name = V1_0.data_schema
+    event = CloudEvent({**attributes, name: None}, data=data)
+    checked = event._attributes
+    event._attributes = {
+        each: attributes[name] if each == name else checked[each]
+        for each in attributes
+        if each == name or each in checked
+    }
+    event._version = V1_0_EVENT_GRID
+    return event

@@ -30,14 +30,17 @@ from ..values.media_type import parse_media_type
 from ..values.types import base64_bytes
 
 __all__ = [
+    "EMPTY_VALUE",
     "JSON_NULL",
     "USUAL_TYPE",
     "Data",
+    "EmptyValue",
     "JsonNull",
     "JsonText",
     "TextOrBase64",
     "as_bytes",
     "as_json_text",
+    "as_payload",
     "as_text",
     "declares_json",
     "declares_text",
@@ -62,6 +65,17 @@ class JsonNull(enum.Enum):
 
 #: Data that is an explicit JSON null, as distinct from no data (None). See JSON format 3.1.1.
 JSON_NULL: Final = JsonNull.NULL
+
+
+class EmptyValue(enum.Enum):
+    """The type of `EMPTY_VALUE`."""
+
+    EMPTY = "an empty value"
+
+
+#: No data, which a record has as an empty value. The event has no data, but its record has no null
+#: value either: on a compacted topic, a null value is a tombstone.
+EMPTY_VALUE: Final = EmptyValue.EMPTY
 
 
 class JsonText:
@@ -126,7 +140,7 @@ def _data_start(document: str) -> int:
     return match.end()
 
 
-Data = bytes | str | JsonText | None
+Data = bytes | str | JsonText | EmptyValue | None
 
 #: The datacontenttype that occurs most often; it is recognized without parsing.
 USUAL_TYPE: Final = "application/json"
@@ -149,7 +163,7 @@ def from_value(value: Any, content_type: str | None) -> Data:
     the datacontenttype does not allow.
     """
     if type(value) not in _USUAL_JSON:
-        if value is None or isinstance(value, bytes | JsonText):
+        if value is None or isinstance(value, bytes | JsonText | EmptyValue):
             return value
         if isinstance(value, bytearray | memoryview):
             return bytes(value)
@@ -177,7 +191,14 @@ def public(data: Data) -> Any:
     if isinstance(data, JsonText):
         value = data.parse()
         return JSON_NULL if value is None else value
-    return str(data) if isinstance(data, TextOrBase64) else data
+    if isinstance(data, TextOrBase64):
+        return str(data)
+    return None if data is EMPTY_VALUE else data
+
+
+def as_payload(data: Data, content_type: str | None) -> bytes | None:
+    """Returns the value of a Kafka record: empty for `EMPTY_VALUE`, otherwise as `as_bytes`."""
+    return b"" if data is EMPTY_VALUE else as_bytes(data, content_type)
 
 
 def as_bytes(data: Data, content_type: str | None) -> bytes | None:
@@ -190,6 +211,8 @@ def as_bytes(data: Data, content_type: str | None) -> bytes | None:
     """
     if data is None or isinstance(data, bytes):
         return data
+    if isinstance(data, EmptyValue):
+        return None
     if isinstance(data, JsonText):
         text = data.text
         if content_type is not None and not declares_json(content_type):
@@ -226,7 +249,7 @@ def json_value(data: Data, content_type: str | None) -> Any:
     """
     if isinstance(data, JsonText):
         return data.parse()
-    if data is None:
+    if data is None or isinstance(data, EmptyValue):
         raise CloudEventError("the event has no data", where="data", clauses=_DATA_SECTION)
     if isinstance(data, TextOrBase64):
         raise unmarked_error()
@@ -279,7 +302,7 @@ def equal(one: Data, other: Data, content_type: str | None) -> bool:
     `1`, `1.0` and `true` differ. Otherwise their bytes are compared.
     """
     if isinstance(one, JsonText) or isinstance(other, JsonText):
-        if one is None or other is None:
+        if isinstance(one, EmptyValue | None) or isinstance(other, EmptyValue | None):
             return False
         if isinstance(one, JsonText) and isinstance(other, JsonText) and one.text == other.text:
             return True  # not parsed, so the nesting depth does not matter
@@ -297,7 +320,7 @@ def equal(one: Data, other: Data, content_type: str | None) -> bool:
 
 def describe(data: Data) -> str:
     """Describes data for a repr: its representation and size, never its content."""
-    if data is None:
+    if data is None or isinstance(data, EmptyValue):
         return "none"
     if isinstance(data, bytes):
         return f"<{len(data)} bytes>"

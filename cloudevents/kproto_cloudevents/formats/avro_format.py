@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import CloudEventError
 from ..event.cloud_event import CloudEvent
-from ..event.data import Data, JsonText, TextOrBase64, from_value, unmarked_error
+from ..event.data import Data, EmptyValue, JsonText, TextOrBase64, from_value, unmarked_error
 from ..values.types import AttributeValue, utf8
 from .registry import EventFormat
 from .typed_attributes import attributes_to_write, event_of, missing_package_error
@@ -95,7 +95,7 @@ def to_avro(event: CloudEvent) -> bytes:
     elif isinstance(event._data, TextOrBase64):
         raise unmarked_error()
     else:
-        data = event._data
+        data = None if isinstance(event._data, EmptyValue) else event._data
     if isinstance(data, str):
         utf8(data, where="data", clauses=_DATA)
     written = io.BytesIO()

@@ -8,6 +8,7 @@ binding, such as `kafka`.
 from __future__ import annotations
 
 import binascii
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -42,7 +43,14 @@ from ..values.json_text import (
 from ..values.types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical, json_of, utf8
 from ..versions.check_plans import checked_attributes
 from ..versions.spec_version import SpecVersion
-from ..versions.version_tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
+from ..versions.version_tables import (
+    V1_0,
+    V1_0_EVENT_GRID,
+    VERSION_ATTRIBUTES,
+    named_version,
+    version_attribute,
+    version_of_read,
+)
 from .json_shapes import learn_shape, shaped_members
 
 __all__ = [
@@ -52,6 +60,7 @@ __all__ = [
     "names_version",
     "to_json",
     "to_json_batch",
+    "to_portable_json",
 ]
 
 _ATTRIBUTES: Final = ("JSON format 2.2",)
@@ -63,8 +72,11 @@ _BATCH: Final = ("JSON format 4",)
 # --- reading ------------------------------------------------------------------------------------
 
 
-def from_json(document: bytes | str) -> CloudEvent:
+def from_json(document: bytes | str, *, event_grid_dataschema: bool = False) -> CloudEvent:
     """Reads an event from a document of `application/cloudevents+json`.
+
+    `event_grid_dataschema` accepts the dataschema "#", which is no URI, in an event of 1.0: Azure
+    Event Grid writes it.
 
     Raises CloudEventError if the text is not JSON, is not an event, or breaks a rule of its
     version. Raises UnknownVersionError for an unknown specversion.
@@ -73,8 +85,10 @@ def from_json(document: bytes | str) -> CloudEvent:
     document = document.encode() if isinstance(document, str) else bytes(document)
     event = _event_of_known_shape(text, document)
     if event is None:
-        event = _event(_whole(text), text, document)
-        learn_shape(text, event._attributes, event._version)
+        event = _event(_whole(text), text, document, event_grid=event_grid_dataschema)
+        # A shape of `V1_0_EVENT_GRID` would also accept "#" without `event_grid_dataschema`.
+        if event._version is not V1_0_EVENT_GRID:
+            learn_shape(text, event._attributes, event._version)
     return event
 
 
@@ -99,7 +113,9 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
     return CloudEvent._decoded(version, attributes, data, document, None)
 
 
-def from_json_with_content_type(document: bytes, content_type: str | None) -> CloudEvent:
+def from_json_with_content_type(
+    document: bytes, content_type: str | None, *, event_grid_dataschema: bool = False
+) -> CloudEvent:
     """Reads an event; a document without a datacontenttype gets the content type of its message.
 
     `content_type` is the content type of the message: a valid media type, or None. If
@@ -117,11 +133,11 @@ def from_json_with_content_type(document: bytes, content_type: str | None) -> Cl
     members = dict(pairs)
     name = _version_of_members(members).content_type
     if content_type is None or members.get(name) is not None or len(members) != len(pairs):
-        return _event(pairs, text, document)
+        return _event(pairs, text, document, event_grid=event_grid_dataschema)
     members[name] = content_type
     if members.get("data", _ABSENT) is None and not declares_json(content_type):
         del members["data"]
-    event = _event(Pairs(members.items()), text, document)
+    event = _event(Pairs(members.items()), text, document, event_grid=event_grid_dataschema)
     event._document = None
     return event
 
@@ -151,8 +167,12 @@ def names_version(document: bytes) -> bool:
     return attribute is not None and isinstance(members[attribute], str)
 
 
-def from_json_batch(document: bytes | str) -> list[CloudEvent]:
+def from_json_batch(
+    document: bytes | str, *, event_grid_dataschema: bool = False
+) -> list[CloudEvent]:
     """Reads the events of a document of `application/cloudevents-batch+json`.
+
+    `event_grid_dataschema` works as for `from_json`.
 
     Raises CloudEventError if the text is not a JSON array of objects, for the first event that
     breaks a rule, and if the versions of the events differ. Raises UnknownVersionError for an
@@ -162,7 +182,8 @@ def from_json_batch(document: bytes | str) -> list[CloudEvent]:
     events = []
     for index, (element, pairs) in enumerate(_elements(text)):
         try:
-            events.append(_event(pairs, element, element.encode()))
+            event = _event(pairs, element, element.encode(), event_grid=event_grid_dataschema)
+            events.append(event)
         except CloudEventError as error:
             where = f"event {index}" if error.where is None else f"event {index}, {error.where}"
             raise type(error)(error.reason, where=where, clauses=error.clauses) from None
@@ -235,12 +256,17 @@ def _members(text: str, start: int) -> tuple[Pairs, int]:
     return pairs, end
 
 
-def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
-    """Returns the event of a JSON object's members; `text` and `document` are the object's JSON."""
+def _event(pairs: Pairs, text: str, document: bytes, *, event_grid: bool = False) -> CloudEvent:
+    """Returns the event of a JSON object's members; `text` and `document` are the object's JSON.
+
+    `event_grid` accepts the dataschema "#".
+    """
     members = dict(pairs)
     if len(members) != len(pairs):
         raise _repeated_error(pairs)
     version = _version_of_members(members)
+    if event_grid:
+        version = version_of_read(version, members)
     data = members.pop("data", _ABSENT)
     base64 = members.pop("data_base64", None) if version.base64_member else None
     if version.has_maps and any(type(each) is Pairs for each in members.values()):
@@ -418,7 +444,7 @@ def _shown_member(name: str) -> str:
 # --- writing ------------------------------------------------------------------------------------
 
 
-def to_json(event: CloudEvent) -> bytes:
+def to_json(event: CloudEvent, *, portable: bool = False) -> bytes:
     """Writes an event as a document of `application/cloudevents+json`.
 
     Returns the original bytes of an event that was read from JSON. For any other event, writes the
@@ -427,33 +453,62 @@ def to_json(event: CloudEvent) -> bytes:
     whitespace or a byte order mark around it. Other bytes become the member `data_base64`. Versions
     before 1.0 do not have this member; `_bytes_member` describes how they represent bytes.
 
+    `portable` writes the data of a `+json` media type as Base64, if the version can mark Base64.
+    The official SDKs for Java and Go know only some of these media types: they refuse an event
+    whose member `data` is not a string if they do not know that its type is JSON. The original
+    bytes of an event that was read from JSON are then returned only if they are portable.
+
     Raises CloudEventError if the version cannot represent the data, and for an object that is not a
     CloudEvent.
     """
     if not isinstance(event, CloudEvent):
         raise no_event_error(event)
-    if event._document is not None:
-        return event._document
     version = event._version
     data = event._data
+    unportable = portable and version.marks_binary and _is_unportable(event)
+    if event._document is not None and not (unportable and isinstance(data, JsonText)):
+        return event._document
     # An attribute's name contains no character that JSON would escape.
     parts = [
         f'"{name}":{encode_basestring(value) if type(value) is str else json_of(value)}'
         for name, value in event._attributes.items()
     ]
-    if isinstance(data, JsonText):
+    if isinstance(data, JsonText) and unportable:
+        parts.append(_bytes_member(event.data_bytes() or b"", event, as_base64=True))
+    elif isinstance(data, JsonText):
         parts.append(f'"data":{data.text}')
     elif isinstance(data, str):
         if isinstance(data, TextOrBase64) and version.marks_binary:
             raise unmarked_error()
         parts.append(f'"data":{dump_json(data)}')
-    elif data is not None:
-        parts.append(_bytes_member(data, event))
+    elif isinstance(data, bytes):
+        parts.append(_bytes_member(data, event, as_base64=unportable))
     return f"{{{','.join(parts)}}}".encode()
 
 
-def _bytes_member(data: bytes, event: CloudEvent) -> str:
+def to_portable_json(event: CloudEvent) -> bytes:
+    """Writes an event as `to_json(event, portable=True)`."""
+    return to_json(event, portable=True)
+
+
+#: The media types that the official SDKs for Java 4.0.1 and for Go 2.16.2 both take for JSON.
+_PORTABLE_JSON: Final = re.compile(r"(?:application|text)/json(?:;.*)?")
+
+
+def _is_unportable(event: CloudEvent) -> bool:
+    """Returns True if the type of the data is JSON, and SDKs for other languages do not know it."""
+    content_type = event.datacontenttype
+    return (
+        content_type is not None
+        and declares_json(content_type)
+        and _PORTABLE_JSON.fullmatch(content_type) is None
+    )
+
+
+def _bytes_member(data: bytes, event: CloudEvent, *, as_base64: bool = False) -> str:
     """Returns the member for data that is bytes: JSON bytes unchanged, other bytes as Base64.
+
+    `as_base64` writes JSON bytes as Base64, too.
 
     1.0 has the member `data_base64`. 0.3 has an attribute that declares Base64. Versions before 0.3
     have neither: text becomes a string, and bytes of a type that is neither text nor JSON become
@@ -463,7 +518,7 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
     version = event._version
     content_type = event.datacontenttype
     encoding_said = version.data_encoding in event._attributes
-    as_json = None if encoding_said else as_json_text(data, content_type)
+    as_json = None if encoding_said or as_base64 else as_json_text(data, content_type)
     if as_json is not None and (
         version.marks_binary or _represents(JsonText(as_json), data, content_type)
     ):

@@ -236,7 +236,7 @@ def _write_data(message: Any, event: CloudEvent) -> None:
     elif isinstance(data, str):
         utf8(data, where="data", clauses=_DATA)
         message.text_data = data
-    elif data is not None:
+    elif isinstance(data, bytes):
         schema = event.dataschema or ""
         media_type = parse_media_type(event.datacontenttype or "")
         is_message = media_type is not None and media_type.essence == _PROTOBUF

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 from ..errors import CloudEventError, quoted
 from ..event.cloud_event import CloudEvent
 from ..values.media_type import CLOUDEVENTS_JSON, parse_media_type
-from .json_format import from_json, to_json
+from .json_format import from_json, to_json, to_portable_json
 
 __all__ = [
     "JSON_FORMAT",
+    "PORTABLE_JSON_FORMAT",
     "EventFormat",
     "event_media_type",
     "find_format",
@@ -38,6 +39,10 @@ class EventFormat(NamedTuple):
 _EVENT_FORMAT: Final = ('CloudEvents 1.0 "Event Format"', "Kafka binding 3.3.1")
 
 JSON_FORMAT = EventFormat(CLOUDEVENTS_JSON, from_json, to_json)
+
+#: The JSON format whose documents the official SDKs for Java and Go read if the data has a `+json`
+#: media type: `to_json` with `portable`.
+PORTABLE_JSON_FORMAT: Final = EventFormat(CLOUDEVENTS_JSON, from_json, to_portable_json)
 
 _FORMATS = {JSON_FORMAT.media_type: JSON_FORMAT}
 

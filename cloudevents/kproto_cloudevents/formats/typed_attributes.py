@@ -59,7 +59,7 @@ def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str
     Adds a datacontenttype for JSON data without one, because only the JSON format implies it.
     Raises CloudEventError for an event whose version is not 1.0.
     """
-    if event._version is not V1_0:
+    if event.specversion != V1_0.label:
         raise CloudEventError(
             f"the format is for CloudEvents 1.0, not {event.specversion}: "
             'convert the event with to_version("1.0")',

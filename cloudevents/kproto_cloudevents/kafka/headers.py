@@ -24,8 +24,10 @@ from ..versions.spec_version import (
     SpecVersion,
 )
 from ..versions.version_tables import (
-    ALL_VERSIONS,
+    EVENT_GRID_SCHEMA,
+    EVENT_VERSIONS,
     V1_0,
+    V1_0_EVENT_GRID,
     VERSION_ATTRIBUTES,
     named_version,
     version_attribute,
@@ -39,6 +41,7 @@ __all__ = [
     "PREFIX",
     "attribute_names",
     "binary_version",
+    "event_grid_version",
     "has_attribute",
     "has_event_header",
     "headers_by_name",
@@ -160,6 +163,14 @@ def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
     # version_attribute() returns only an attribute that is set.
     label = _decode(header, table[header] or b"")
     return named_version(attribute, label, where=header, clauses=_BINARY_HEADERS)
+
+
+def event_grid_version(table: Mapping[str, bytes | None], version: SpecVersion) -> SpecVersion:
+    """Returns the version for a reader that accepts the dataschema "#" of Azure Event Grid."""
+    raw = table.get(_DATA_SCHEMA_HEADER)
+    if version is V1_0 and raw is not None and raw == EVENT_GRID_SCHEMA.encode():
+        return V1_0_EVENT_GRID
+    return version
 
 
 def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dict[str, Any]:
@@ -422,6 +433,7 @@ def _uncached_header_spec(
     return header_spec
 
 
+_DATA_SCHEMA_HEADER: Final = PREFIX + V1_0.data_schema
 #: The version header of the current versions (`ce_specversion`), and its known values.
 CURRENT_HEADER: Final = PREFIX + V1_0.specversion
 CURRENT_VERSIONS: Final[dict[bytes | None, SpecVersion]] = {
@@ -432,20 +444,20 @@ _HEADER_OF: Final = {
         name: CONTENT_TYPE if name == version.content_type else PREFIX + name
         for name in version.attributes
     }
-    for version in ALL_VERSIONS
+    for version in EVENT_VERSIONS
 }
 #: The steps by the tuple of a record's header names; headers that are not the event's have no step.
 _PLANS: Final[dict[SpecVersion, dict[tuple[str, ...], tuple[_Step, ...]]]] = {
-    version: {} for version in ALL_VERSIONS
+    version: {} for version in EVENT_VERSIONS
 }
-_HEADER_SPECS: Final = {version: _defined_header_specs(version) for version in ALL_VERSIONS}
+_HEADER_SPECS: Final = {version: _defined_header_specs(version) for version in EVENT_VERSIONS}
 #: For versions with capitals in attribute names: the version header in lower case, and the correct
 #: spelling of that version's headers by their lower case.
 _SPELLINGS: Final = {
     PREFIX + version.specversion.lower(): {
         (PREFIX + name).lower(): PREFIX + name for name in version.attributes
     }
-    for version in ALL_VERSIONS
+    for version in EVENT_VERSIONS
     if version.specversion != version.specversion.lower()
 }
 
@@ -475,7 +487,7 @@ def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
             for name, value in attributes.items()
         ]
     encoding = version.data_encoding
-    if encoding is not None and encoding in attributes and event._data is not None:
+    if encoding is not None and encoding in attributes and event.has_data:
         # The value of a record is the data itself, never encoded, so no header declares an
         # encoding.
         written = [each for each in written if each[0] != names[encoding]]

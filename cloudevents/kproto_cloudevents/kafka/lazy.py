@@ -22,6 +22,7 @@ from .headers import (
     CURRENT_VERSIONS,
     attribute_names,
     binary_version,
+    event_grid_version,
     has_attribute,
     headers_by_name,
     read_attribute,
@@ -41,7 +42,7 @@ class LazyEvent(UnreadEvent):
 
     #: The key of the record; None is a null key.
     key: bytes | None
-    #: The value of the record, which is the data; None if there is no data.
+    #: The value of the record; None is a null value.
     value: bytes | None
     #: The headers of the record.
     headers: tuple[Header, ...]
@@ -153,6 +154,8 @@ class LazyEvent(UnreadEvent):
     @property
     def data(self) -> bytes | None:
         """Returns the value of the record, which is the data; None if there is no data."""
+        if self._profile.empty_is_no_data and self.value == b"":
+            return None
         return self.value
 
     @property
@@ -245,6 +248,8 @@ def lazy_from_kafka(
     if version is None:
         # Structured mode, or no event: read the whole record.
         return from_kafka(key, value, headers, profile=profile)
+    if profile.event_grid_dataschema:
+        version = event_grid_version(table, version)
     event = LazyEvent.__new__(LazyEvent)
     event.key = key
     event.value = value

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..event.cloud_event import CloudEvent, no_event_error
+from ..event.data import as_payload
 from ..formats.registry import EventFormat
 from ..protocol_binding import Mode
 from .record import KafkaRecord
@@ -55,5 +56,5 @@ def kafka_record(event: CloudEvent) -> KafkaRecord | None:
         return origin.record
     if type(origin) is tuple:
         key, headers = origin
-        return KafkaRecord(key, event.data_bytes(), headers)
+        return KafkaRecord(key, as_payload(event._data, event.datacontenttype), headers)
     return None

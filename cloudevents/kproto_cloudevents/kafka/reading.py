@@ -12,6 +12,7 @@ from typing import Final, TypeGuard
 
 from ..errors import CloudEventError, OpaqueReason, UnknownFormatError, UnknownVersionError
 from ..event.cloud_event import CloudEvent
+from ..event.data import EMPTY_VALUE, EmptyValue
 from ..formats.json_format import from_json_with_content_type, names_version
 from ..formats.registry import JSON_FORMAT
 from ..protocol_binding import DEFAULT, Mode, Profile, read_structured
@@ -22,6 +23,7 @@ from .headers import (
     CURRENT_HEADER,
     CURRENT_VERSIONS,
     binary_version,
+    event_grid_version,
     has_event_header,
     headers_by_name,
     missing_version_error,
@@ -62,6 +64,7 @@ def from_kafka(
     header_pairs: tuple[Header, ...] = ()
     try:
         # Checks the exact type first, which saves a call.
+        data: bytes | EmptyValue | None = value
         if type(value) is not bytes and not (value is None or isinstance(value, bytes)):
             raise TypeError
         if key is not None and not isinstance(key, bytes):
@@ -79,26 +82,34 @@ def from_kafka(
         if name is None:
             name = format_name(content_type, mode)
         if name:
-            event, event_format = read_structured(value, name, KAFKA)
+            event, event_format = read_structured(
+                value, name, KAFKA, event_grid_dataschema=profile.event_grid_dataschema
+            )
             # The constructors inlined, in two thirds of their time: this runs for every record.
             record = _new_tuple(KafkaRecord, (key, value, header_pairs))
             event._message = _new_tuple(StructuredOrigin, (record, event_format))
             return event
         version = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER)) or binary_version(table)
         if version is not None:
+            if profile is not DEFAULT:
+                if profile.event_grid_dataschema:
+                    version = event_grid_version(table, version)
+                data = EMPTY_VALUE if profile.empty_is_no_data and value == b"" else value
             attributes = read_headers(table, version)
             # `_decoded` inlined, in half its time.
             event = _new_event(CloudEvent)
             event._version = version
             event._attributes = attributes
-            event._data = value
+            event._data = data
             event._document = None
             event._message = (key, header_pairs)
             return event
         if profile.json_events and mode is None and _is_an_event(value, table):
             # All versions check the datacontenttype alike, so V1_0 serves for any document.
             type_of_data = read_attribute(table, V1_0, V1_0.content_type)
-            event = from_json_with_content_type(value, type_of_data)
+            event = from_json_with_content_type(
+                value, type_of_data, event_grid_dataschema=profile.event_grid_dataschema
+            )
             event._message = StructuredOrigin(KafkaRecord(key, value, header_pairs), JSON_FORMAT)
             return event
         if mode is not None or has_event_header(table):

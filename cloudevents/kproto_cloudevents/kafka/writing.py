@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..errors import CloudEventError, shown
 from ..event.cloud_event import CloudEvent
+from ..event.data import as_payload
 from ..formats.registry import JSON_FORMAT, EventFormat, event_media_type
 from ..protocol_binding import (
     Mode,
@@ -114,7 +115,7 @@ def to_kafka(
         # A new event in binary mode, the most frequent call: inlined, in two thirds of the time.
         data = event._data
         from_key = None
-        value = data if type(data) is bytes else event.data_bytes()
+        value = data if type(data) is bytes else as_payload(data, event.datacontenttype)
         written = write_headers(event)
     else:
         from_key, value, written = _parts(event, mode, event_format, repeat_attributes)
@@ -174,9 +175,8 @@ def _parts(
     if mode == "binary":
         if type(message) is tuple:
             key, headers = message
-            return key, event.data_bytes(), headers
-        data = event._data
-        value = data if isinstance(data, bytes) else event.data_bytes()
+            return key, as_payload(event._data, event.datacontenttype), headers
+        value = as_payload(event._data, event.datacontenttype)
         written = write_headers(event)
     elif mode == "structured":
         if (

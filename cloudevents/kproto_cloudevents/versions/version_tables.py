@@ -26,16 +26,20 @@ from .spec_version import AttributeSpec, Fault, SpecVersion, of_type
 
 __all__ = [
     "ALL_VERSIONS",
+    "EVENT_GRID_SCHEMA",
+    "EVENT_VERSIONS",
     "V0_1",
     "V0_2",
     "V0_2_DRAFT",
     "V0_3",
     "V1_0",
+    "V1_0_EVENT_GRID",
     "VERSIONS",
     "VERSION_ATTRIBUTES",
     "named_version",
     "spec_version",
     "version_attribute",
+    "version_of_read",
 ]
 
 # --- constraints --------------------------------------------------------------------------------
@@ -109,27 +113,47 @@ def _content_type(name: str) -> AttributeSpec:
 
 # --- the tables ---------------------------------------------------------------------------------
 
-V1_0: Final = SpecVersion(
-    "1.0",
-    (
-        _required("specversion", types.STRING, repeats=True),
-        _required("id", types.STRING),
-        _required("source", types.URI_REFERENCE, repeats=True),
-        _required("type", types.STRING, repeats=True),
-        _content_type("datacontenttype"),
-        _optional("dataschema", types.URI, repeats=True),
-        _optional("subject", types.STRING),
-        _any_text("time", types.TIMESTAMP),
-    ),
-    type_names=frozenset(
-        {"Boolean", "Integer", "String", "Binary", "URI", "URI-reference", "Timestamp"}
-    ),
-    name_pattern="[a-z0-9]+",
-    name_rule="an attribute name has only lower-case letters a to z and digits",
-    name_section="Naming Conventions",
-    subject="subject",
-    base64_member=True,
-)
+#: The dataschema of events of Azure Event Grid. It is a URI-reference, and no URI.
+EVENT_GRID_SCHEMA: Final = "#"
+
+
+def _event_grid_schema(name: str) -> AttributeSpec:
+    usual = _non_empty(name, types.URI)
+
+    def fault(text: str) -> Fault | None:
+        return None if text == EVENT_GRID_SCHEMA else usual(text)
+
+    return AttributeSpec(name, types.URI, fault, repeats=True)
+
+
+def _version_1_0(data_schema: AttributeSpec) -> SpecVersion:
+    return SpecVersion(
+        "1.0",
+        (
+            _required("specversion", types.STRING, repeats=True),
+            _required("id", types.STRING),
+            _required("source", types.URI_REFERENCE, repeats=True),
+            _required("type", types.STRING, repeats=True),
+            _content_type("datacontenttype"),
+            data_schema,
+            _optional("subject", types.STRING),
+            _any_text("time", types.TIMESTAMP),
+        ),
+        type_names=frozenset(
+            {"Boolean", "Integer", "String", "Binary", "URI", "URI-reference", "Timestamp"}
+        ),
+        name_pattern="[a-z0-9]+",
+        name_rule="an attribute name has only lower-case letters a to z and digits",
+        name_section="Naming Conventions",
+        subject="subject",
+        base64_member=True,
+    )
+
+
+V1_0: Final = _version_1_0(_optional("dataschema", types.URI, repeats=True))
+#: The version of 1.0 events whose dataschema is "#". Only readers with the profile of Event Grid
+#: use it, and only for such events; its label is that of `V1_0`.
+V1_0_EVENT_GRID: Final = _version_1_0(_event_grid_schema("dataschema"))
 
 #: The name and type rules of 0.2 and 0.3.
 _LETTER_FIRST: Final = "[a-z][a-z0-9]*"
@@ -232,6 +256,9 @@ V0_1: Final = SpecVersion(
 
 ALL_VERSIONS: Final = (V1_0, V0_3, V0_2, V0_2_DRAFT, V0_1)
 
+#: Every version that an event can have: `ALL_VERSIONS` and `V1_0_EVENT_GRID`.
+EVENT_VERSIONS: Final = (*ALL_VERSIONS, V1_0_EVENT_GRID)
+
 #: The versions to which events can be converted, by label. "0.1" is the release, not the draft of
 #: 0.2.
 VERSIONS: Final = {version.label: version for version in ALL_VERSIONS}
@@ -252,6 +279,17 @@ def version_attribute(attributes: Mapping[str, Any], prefix: str = "") -> str | 
         if attributes.get(prefix + attribute) is not None:
             return attribute
     return None
+
+
+def version_of_read(version: SpecVersion, attributes: Mapping[str, Any]) -> SpecVersion:
+    """Returns `V1_0_EVENT_GRID` if an event of 1.0 has the dataschema "#", otherwise `version`.
+
+    Only for attributes that were read with the profile of Event Grid, or of such an event.
+    """
+    if version is V1_0 and attributes.get(V1_0.data_schema) == EVENT_GRID_SCHEMA:
+        label = attributes.get(V1_0.specversion, V1_0.label)
+        return V1_0_EVENT_GRID if label == V1_0.label else version
+    return version
 
 
 def named_version(
