@@ -9,7 +9,14 @@ import pytest
 from kproto.schema import study
 from tests.support.availability import not_available
 from tests.support.environment import ROOT
-from tools.client_versions import client_versions, kmsg_folder, markdown, ranges_text
+from tools.client_versions import (
+    client_versions,
+    kmsg_folder,
+    librdkafka_versions,
+    markdown,
+    ranges_text,
+)
+from tools.setup.librdkafka import LibrdkafkaError, librdkafka_source
 
 
 @pytest.mark.peers
@@ -17,6 +24,10 @@ def test_the_page_has_the_versions_of_the_installed_clients(peers_python: Path) 
     assert peers_python.exists()
     if not kmsg_folder().exists():
         not_available("kmsg in Go's module cache", FileNotFoundError(str(kmsg_folder())))
+    try:
+        librdkafka_source()
+    except LibrdkafkaError as error:
+        not_available("the source of librdkafka", error)
     clients = client_versions()
     page = (ROOT / "docs" / "reference" / "client-versions.md").read_text(encoding="utf-8")
     assert page.endswith("\n\n" + markdown(clients))
@@ -41,3 +52,53 @@ def test_table_has_a_row_for_each_api_of_any_client_but_java() -> None:
         "| --- | --- | --- | --- |\n"
         "| 0 | Produce | 3-4 | 0 |\n"
     )
+
+
+def test_versions_of_librdkafka_are_read_from_its_source(tmp_path: Path) -> None:
+    (tmp_path / "rdkafka.h").write_text("#define RD_KAFKA_VERSION 0x020f01ff\n")
+    (tmp_path / "rdkafka_protocol.h").write_text(
+        "".join(
+            f"#define RD_KAFKAP_{name} {key}\n"
+            for name, key in {
+                "Produce": 0,
+                "Fetch": 1,
+                "Metadata": 3,
+                "EndTxn": 26,
+                "Alter": 51,
+            }.items()
+        )
+        + "#define RD_KAFKAP_ApiVersion 18\n"
+    )
+    (tmp_path / "rdkafka_request.c").write_text(
+        "        ApiVersion = rd_kafka_broker_ApiVersion_supported(\n"
+        "            rkb, RD_KAFKAP_EndTxn, 0, 1, NULL);\n"
+        "        int16_t max_version   = 13;\n"
+        "        rd_kafka_broker_ApiVersion_supported(\n"
+        "            rkb, RD_KAFKAP_Metadata, 9, max_version, &features);\n"
+        "        rd_kafka_broker_ApiVersion_supported(rkb, RD_KAFKAP_Metadata, 0, 1, NULL);\n"
+        "        rkbuf = rd_kafka_buf_new_flexver_request(\n"
+        "            rkb, RD_KAFKAP_Alter, 1, 100, rd_true);\n"
+        "\nvoid rd_kafka_ApiVersionRequest(rd_kafka_broker_t *rkb) {\n"
+        "        if (ApiVersion == -1)\n"
+        "                ApiVersion = 3;\n"
+        "        rkbuf = rd_kafka_buf_new_flexver_request(\n"
+        "            rkb, RD_KAFKAP_ApiVersion, 1, 3, ApiVersion >= 3);\n"
+        "}\n"
+    )
+    (tmp_path / "rdkafka_msgset_writer.c").write_text(
+        "static const int16_t newest = 10;\n"
+        "        const int16_t max_version = newest;\n"
+        "        rd_kafka_broker_ApiVersion_supported(rkb, RD_KAFKAP_Produce, 0, max_version, 0);\n"
+    )
+    (tmp_path / "rdkafka_mock.c").write_text(
+        "        rd_kafka_broker_ApiVersion_supported(rkb, RD_KAFKAP_Fetch, 0, 99, NULL);\n"
+    )
+    release, versions = librdkafka_versions(tmp_path)
+    assert release == "2.15.1"
+    assert {key: ranges_text(each) for key, each in versions.items()} == {
+        0: "0-10",
+        3: "0-1, 9-13",
+        18: "0-3",
+        26: "0-1",
+        51: "0",
+    }
