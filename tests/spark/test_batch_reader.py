@@ -47,6 +47,28 @@ def test_pickled_reader_reads_pickled_partitions(
     assert table["value"].to_pylist() == [b"%d" % n for n in range(7)]
 
 
+@pytest.mark.parametrize("accepted", ["false", "true"])
+def test_events_of_event_grid_are_read_if_the_option_is_set(
+    embedded_topics: Topics, topic_name: str, accepted: str
+) -> None:
+    document = b'{"specversion":"1.0","id":"1","source":"/s","type":"t","dataschema":"#"}'
+    event = ProducerRecord(document, headers=[("content-type", b"application/cloudevents+json")])
+    embedded_topics.fill(topic_name, [event])
+    source = KprotoDataSource(
+        {
+            "kafka.bootstrap.servers": embedded_topics.bootstrap,
+            "subscribe": topic_name,
+            "cloudEvents": "true",
+            "cloudEventsEventGrid": accepted,
+        }
+    )
+    reader = source.reader(source.schema())
+    (offset_range,) = reader.partitions()
+    table = pa.Table.from_batches(reader.read(offset_range))
+    assert table["dataschema"].to_pylist() == ["#" if accepted == "true" else None]
+    assert [error is None for error in table["error"].to_pylist()] == [accepted == "true"]
+
+
 class TaskWithLimit:
     """A context of a task in which Spark limits the rows of a batch to 3."""
 

@@ -59,9 +59,6 @@ _MAX_HEADER_NAMES: Final = 128
 # The columns that every row copies from its record.
 _RECORD_NAMES: Final = frozenset(RECORD_SCHEMA.names) - {"value", "headers"}
 
-#: Reads the events of records that have no headers, because their brokers cannot store headers.
-_WITHOUT_HEADERS: Final = Profile(json_events=True)
-
 _CONTENT_TYPE: Final = "content-type"
 _PREFIX: Final = "ce_"
 _CORE: Final = ("specversion", "id", "source", "type", "subject", "time", "dataschema")
@@ -79,16 +76,16 @@ def events_as_arrow(
     partition: int,
     schema: pa.Schema = EVENT_SCHEMA,
     all_headers: bool = False,
-    without_headers: bool = False,
+    profile: Profile = DEFAULT,
     corrupt_column: str | None = None,
 ) -> pa.RecordBatch:
     """Returns one row per record, with the columns of `EVENT_SCHEMA` that `schema` names.
 
     `schema` may have any order. `headers` is null for a record that is an event, unless
-    `all_headers` is set. With `without_headers`, a record without `ce_` headers is an event if its
-    value is a JSON object with a specversion (`Profile.json_events`). In header keys, U+FFFD stands
-    for bytes that are not UTF-8. For an unreadable record, the column `error` has the reason. The
-    column named by `corrupt_column` has the stored bytes of the record.
+    `all_headers` is set. `profile` may have `json_events` and `event_grid_dataschema`; its other
+    fields must have their defaults. In header keys, U+FFFD stands for bytes that are not UTF-8. For
+    an unreadable record, the column `error` has the reason. The column named by `corrupt_column`
+    has the stored bytes of the record.
     """
     buffer = pa.py_buffer(columns.buffer)
     by_attribute, extensions, regular = _attribute_headers(columns, buffer)
@@ -105,7 +102,6 @@ def events_as_arrow(
 
     events = _event_arrays(columns, buffer, values, extensions, regular)
     if not regular.all():
-        profile = _WITHOUT_HEADERS if without_headers else DEFAULT
         events = _with_irregular(events, columns, regular, profile)
     arrays = []
     for name in schema.names:

@@ -100,6 +100,7 @@ class ReadOptions:
     include_headers: bool
     cloud_events: bool
     events_without_headers: bool
+    event_grid_dataschema: bool
     fail_on_data_loss: bool
     #: True: unreadable records are rows with their bytes in the column `corrupt_column_name`.
     keep_unreadable: bool
@@ -166,11 +167,15 @@ class ReadOptions:
                 f"option minOffsetsPerTrigger is {least}, and maxOffsetsPerTrigger {most}: the "
                 "minimum may not exceed the maximum"
             )
-        if self.events_without_headers and not self.cloud_events:
-            raise OptionError(
-                "option cloudEventsWithoutHeaders has no meaning without cloudEvents: set "
-                "cloudEvents, or leave it out"
-            )
+        for name, is_set in (
+            ("cloudEventsWithoutHeaders", self.events_without_headers),
+            ("cloudEventsEventGrid", self.event_grid_dataschema),
+        ):
+            if is_set and not self.cloud_events:
+                raise OptionError(
+                    f"option {name} has no meaning without cloudEvents: set cloudEvents, or leave "
+                    "it out"
+                )
         if self.commit_offsets and self.group_id is None:
             raise OptionError(
                 "option commitOffsets needs kafka.group.id: the group for which offsets are "
@@ -316,6 +321,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("cloudEventsWithoutHeaders", "boolean", "false", READ, "events_without_headers",
            parse_boolean, "reads a record without ce_ headers as a CloudEvent if its value is a "
            "JSON object with a specversion"),
+    Option("cloudEventsEventGrid", "boolean", "false", READ, "event_grid_dataschema",
+           parse_boolean, "accepts the dataschema # of Azure Event Grid"),
     Option("kafkaConsumer.pollTimeoutMs", "ms", None, READ, None, parse_not_negative, _NO_EFFECT),
     Option("fetchOffset.numRetries", "int", None, READ, None, parse_not_negative, _NO_EFFECT),
     Option("fetchOffset.retryIntervalMs", "ms", None, READ, None, parse_not_negative, _NO_EFFECT),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kproto_cloudevents import Profile
 from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
@@ -78,7 +79,10 @@ class PartitionReader(WorkerSocketTuning):
             as_arrow = partial(
                 events_as_arrow,
                 all_headers=options.include_headers,
-                without_headers=options.events_without_headers,
+                profile=Profile(
+                    json_events=options.events_without_headers,
+                    event_grid_dataschema=options.event_grid_dataschema,
+                ),
             )
         if options.corrupt_column is not None:
             as_arrow = partial(as_arrow, corrupt_column=options.corrupt_column)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
+from kproto_cloudevents import EVENT_GRID, CloudEvent, CloudEventError, Profile, from_kafka
 from kproto_cloudevents.values.types import canonical
 from kproto_pipeline.columns import arrow_events
 from kproto_pipeline.columns.arrow_events import EVENT_SCHEMA, events_as_arrow
@@ -242,3 +242,21 @@ def test_all_headers_are_returned_on_request() -> None:
     batch = events_as_arrow(chunk, topic="t", partition=0, schema=schema, all_headers=True)
     assert batch.schema.names == ["headers", "id"]
     assert batch["headers"].to_pylist()[0][0] == {"key": "ce_specversion", "value": b"1.0"}
+
+
+def test_the_profile_of_event_grid_applies_to_both_modes() -> None:
+    document = b'{"specversion":"1.0","id":"1","source":"/s","type":"t","dataschema":"#","data":1}'
+    structured = (document, ((b"content-type", b"application/cloudevents+json"),))
+    binary = (b"1", (*REQUIRED, (b"ce_dataschema", b"#")))
+    usual = (b"1", (*REQUIRED, (b"ce_dataschema", b"urn:x")))
+    (chunk,) = column_chunks(batch_bytes(numbered([structured, binary, usual])))
+    columns = events_as_arrow(chunk, topic="t", partition=0)
+    errors = columns["error"].to_pylist()
+    assert "dataschema" in errors[0]
+    assert "dataschema" in errors[1]
+    assert errors[2] is None
+    for profile in (EVENT_GRID, Profile(json_events=True, event_grid_dataschema=True)):
+        columns = events_as_arrow(chunk, topic="t", partition=0, profile=profile)
+        assert columns["error"].to_pylist() == [None] * 3
+        assert columns["dataschema"].to_pylist() == ["#", "#", "urn:x"]
+        assert columns["data"].to_pylist() == [b"1"] * 3

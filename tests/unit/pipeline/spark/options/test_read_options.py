@@ -237,3 +237,13 @@ def test_librdkafka_names_are_aliases() -> None:
     names = {"kafka.fetch.message.max.bytes": "100000", "kafka.fetch.wait.max.ms": "50"}
     options = parse_read_options(given | names)
     assert (options.max_partition_fetch_bytes, options.fetch_max_wait_ms) == (100_000, 50)
+
+
+@pytest.mark.parametrize("name", ["cloudEventsWithoutHeaders", "cloudEventsEventGrid"])
+def test_option_of_events_needs_cloud_events(name: str) -> None:
+    given = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", name: "true"}
+    with pytest.raises(OptionError, match=f"option {name} has no meaning without cloudEvents"):
+        parse_read_options(given).for_batch()
+    options = parse_read_options({**given, "cloudEvents": "true"}).for_batch()
+    assert options.event_grid_dataschema is (name == "cloudEventsEventGrid")
+    assert options.events_without_headers is not options.event_grid_dataschema
