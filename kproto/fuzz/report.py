@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from .case import Answer, Case, MessageVersion, Outcome, printable
+from .case import ONE_WAY, Answer, Case, MessageVersion, Outcome, printable
 from .judging import HARMLESS, Verdict
 from .known_findings import KnownFinding, known_from_finding, spans
 from .run import Finding, Result
@@ -203,6 +203,12 @@ def broker_text(report: dict[str, Any]) -> str:
     return printable("\n".join(lines) + "\n")
 
 
+_ONE_WAY_TEXT: Final = {
+    Outcome.READ_ONLY: "the command only reads this message version",
+    Outcome.WRITE_ONLY: "the command only writes this message version",
+}
+
+
 def replay_text(
     case: Case, right: Answer, given: Answer, verdicts: list[Verdict] | None, judge: str
 ) -> str:
@@ -212,6 +218,8 @@ def replay_text(
     """
     if given.outcome is Outcome.UNSUPPORTED:
         outcome_text = "the command does not support this"
+    elif not verdicts and given.outcome in ONE_WAY:
+        outcome_text = _ONE_WAY_TEXT[given.outcome]
     elif verdicts is None:
         outcome_text = (
             "undecided: the judge refuses the case, but the answer of the command may be right too"

@@ -110,3 +110,20 @@ def test_a_direction_that_contradicts_the_operation_is_no_answer(
     with pytest.raises(InvalidAnswerError, match=f"it answers {operation.value} with {key}"):
         parse_answer(node, operation)
     assert parse_answer(node, Operation.REWRITE) == Answer(Outcome(key), reason="half a codec")
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "said"),
+    [
+        (Operation.REWRITE, READ_ONLY, "the command only reads this message version"),
+        (Operation.REWRITE, WRITE_ONLY, "the command only writes this message version"),
+        (Operation.DECODE, WRITE_ONLY, "the command only writes this message version"),
+    ],
+)
+def test_a_replay_tells_that_one_direction_is_missing(
+    operation: Operation, given: Answer, said: str
+) -> None:
+    case = Case(operation, VERSION, b"\1\0\0", "value")
+    right = kproto_codec.answer(case)
+    verdicts = judge(case, right, given, by_kproto=True)
+    assert said in report.replay_text(case, right, given, verdicts, "the judge")
