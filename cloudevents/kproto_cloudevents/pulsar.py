@@ -148,9 +148,10 @@ def from_pulsar(
 
     The property `CE-ContentType` decides the content mode (draft, 3): the media type of an event
     format, with or without quotes, means structured mode; any other value means binary mode. `mode`
-    overrides the property. `profile` works as for Kafka: `any_case_headers` applies to the names of
-    properties, and `json_events` has no effect. `bare_values` accepts a String without JSON quotes:
-    numbers, booleans and values that are not JSON are then the text of a String.
+    overrides the property. Of `profile`, only `refuse_unknown` and `any_case_headers` have an
+    effect; `any_case_headers` applies to the names of properties. `bare_values` accepts a String
+    without JSON quotes: numbers, booleans and values that are not JSON are then the text of a
+    String.
 
     Returns the event. Returns `OpaquePulsarEvent` for an unknown event format or version; if
     `profile.refuse_unknown` is set, raises CloudEventError instead. Returns `NotAPulsarEvent` if
