@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from kproto_cloudevents import CloudEvent, CloudEventError, to_kafka
+from kproto_cloudevents import (
+    PORTABLE_JSON_FORMAT,
+    CloudEvent,
+    CloudEventError,
+    EventFormat,
+    Mode,
+    to_kafka,
+)
 
 from kproto.records import GrowingBatch
 
@@ -104,16 +111,26 @@ class EventRecords(NamedTuple):
 
 
 def records_of_events(
-    rows: pa.RecordBatch, mode: ContentMode, message_format: int = 2
+    rows: pa.RecordBatch,
+    mode: ContentMode,
+    message_format: int = 2,
+    *,
+    portable_json: bool = False,
 ) -> EventRecords:
     """Converts rows with columns of `EVENT_SCHEMA` to records; missing columns count as null.
 
     `message_format` is the magic of the batches. In formats 0 and 1, which have no headers, an
     event is written in structured mode as JSON, unless `mode` is "binary": then it is refused.
+    `portable_json` writes structured mode with `PORTABLE_JSON_FORMAT`.
 
     Raises:
         UnwritableEventError: a row is not a valid event.
     """
+    options = _WriterOptions(
+        None if mode == "default" else mode,
+        message_format,
+        PORTABLE_JSON_FORMAT if portable_json else None,
+    )
     events = _Events(rows)
     with_error = events.errors()
     events.check(with_error)
@@ -133,7 +150,7 @@ def records_of_events(
     ]
     if slow.any():
         indexes = np.flatnonzero(slow)
-        parts.append((indexes, _one_by_one(events.select(indexes), indexes, mode, message_format)))
+        parts.append((indexes, _one_by_one(events.select(indexes), indexes, options)))
     if not parts:
         nothing = pa.nulls(0, pa.binary())
         return EventRecords(nothing, nothing, HeaderColumn.none(0))
@@ -405,9 +422,15 @@ def _event_headers(events: _Events) -> HeaderColumn:
     )
 
 
-def _one_by_one(
-    events: _Events, rows: Int64s, mode: ContentMode, message_format: int
-) -> EventRecords:
+class _WriterOptions(NamedTuple):
+    """The options of `to_kafka` for all rows of a batch."""
+
+    mode: Mode | None
+    message_format: int
+    event_format: EventFormat | None
+
+
+def _one_by_one(events: _Events, rows: Int64s, options: _WriterOptions) -> EventRecords:
     """Converts the events in `rows` with `to_kafka`, one by one: the slow path.
 
     Raises UnwritableEventError for the first invalid event, with its row and its fault. `rows` are
@@ -421,9 +444,7 @@ def _one_by_one(
         warnings.simplefilter("ignore")  # e.g. long names, which the specification allows
         for at, row in enumerate(rows.tolist()):
             try:
-                written.append(
-                    _record({name: columns[name][at] for name in columns}, mode, message_format)
-                )
+                written.append(_record({name: columns[name][at] for name in columns}, options))
             except CloudEventError as error:
                 raise UnwritableEventError(row, str(error)) from error
     lists = [
@@ -456,7 +477,7 @@ def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
 
 
 def _record(
-    event: dict[str, Any], mode: ContentMode, message_format: int
+    event: dict[str, Any], options: _WriterOptions
 ) -> tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]:
     """Returns key, value and headers of an event. Raises CloudEventError for an invalid event."""
     called = _OLD_NAMES.get(event["specversion"], {})
@@ -477,10 +498,4 @@ def _record(
         made = CloudEvent(**given, data=event["data"])
     except TypeError as error:
         raise CloudEventError(str(error)) from None
-    return to_kafka(
-        made,
-        None if mode == "default" else mode,
-        key=event["key"],
-        headers=own,
-        message_format=message_format,
-    )
+    return to_kafka(made, key=event["key"], headers=own, **options._asdict())

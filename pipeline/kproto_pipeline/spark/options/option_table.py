@@ -195,6 +195,8 @@ class WriteOptions:
     client: ClientOptions
     topic: str | None
     cloud_events: EventMode | None
+    #: True: events in structured mode have data of `+json` types as Base64.
+    portable_json: bool
     exactly_once: bool
     transactional_id_prefix: str
     #: The time in ms after which brokers abort a transaction of a task that is still open.
@@ -333,6 +335,9 @@ OPTIONS: Final[tuple[Option, ...]] = (
                         "structured": "structured"}, ", "),
            "writes rows as CloudEvents in this content mode; true is binary, or structured for "
            "brokers before Kafka 0.11"),
+    Option("cloudEventsPortableJson", "boolean", "false", OptionScope.SINK, "portable_json",
+           parse_boolean, "in structured mode, writes data of +json types as Base64, for SDKs that "
+           "do not know these types"),
     Option("exactlyOnce", "boolean", "false", OptionScope.SINK, "exactly_once", parse_boolean,
            "a stream writes each micro-batch in transactions, and its rows once"),
     Option("transactionalIdPrefix", "string", "kproto", OptionScope.SINK,
@@ -436,7 +441,13 @@ def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
     if properties.pop("acks", "all").strip() not in ("all", "-1"):
         logger.warning("kafka.acks has no effect: the sink waits for acks by all in-sync replicas")
     client = client_options(properties, parsed.get("brokerVersion"))
-    return WriteOptions(client=client, **fields)
+    options = WriteOptions(client=client, **fields)
+    if options.portable_json and options.cloud_events in (None, "binary"):
+        raise OptionError(
+            "option cloudEventsPortableJson has no meaning without structured mode: set "
+            "cloudEvents to structured, or leave it out"
+        )
+    return options
 
 
 def _names(text: Mapping[str, str], uses: OptionScope) -> tuple[dict[str, str], dict[str, str]]:

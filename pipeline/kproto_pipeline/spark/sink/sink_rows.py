@@ -177,7 +177,9 @@ def _values_and_headers(
 ) -> tuple[pa.Array, HeaderColumn]:
     if options.cloud_events is not None:
         try:
-            records = records_of_events(batch, options.cloud_events, message_format)
+            records = records_of_events(
+                batch, options.cloud_events, message_format, portable_json=options.portable_json
+            )
         except UnwritableEventError as error:
             raise RowError(f"{bare.describe(error.row)} is no event: {error}") from error
         return records.values, records.headers

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_cloudevents import CloudEvent, to_kafka
+from kproto_cloudevents import CloudEvent, from_json, to_json, to_kafka
 from kproto_pipeline.columns import EVENT_SCHEMA, RECORD_SCHEMA, arrow_batches, events_as_arrow
 from kproto_pipeline.columns.encoding import record_sections
 from kproto_pipeline.columns.encoding.events import UnwritableEventError, records_of_events
@@ -293,3 +293,25 @@ def test_empty_batch() -> None:
     found = records_of_events(table([PLAIN]).slice(1), "binary")
     assert (len(found.keys), len(found.headers.counts)) == (0, 0)
     assert found.keys.type == RECORD_SCHEMA.field("key").type
+
+
+@pytest.mark.parametrize("content_type", ["application/vnd.x+json", "application/json"])
+@pytest.mark.parametrize("message_format", [1, 2])
+def test_portable_json_equals_the_binding(content_type: str, message_format: int) -> None:
+    row = {**PLAIN, "datacontenttype": content_type, "data": b'{"n": 1}'}
+    mode: Any = "structured" if message_format == 2 else "default"
+    found = records_of_events(table([row]), mode, message_format, portable_json=True)
+    usual = records_of_events(table([row]), mode, message_format)
+    is_known = content_type == "application/json"
+    assert (found.values == usual.values) is is_known
+    (value,) = found.values.to_pylist()
+    assert (b"data_base64" in value) is not is_known
+    event = from_json(value)
+    assert event.json() == {"n": 1}
+    assert value == to_json(event, portable=True)
+
+
+def test_portable_json_has_no_effect_on_binary_mode() -> None:
+    row = {**PLAIN, "datacontenttype": "application/vnd.x+json", "data": b'{"n": 1}'}
+    found = records_of_events(table([row]), "binary", portable_json=True)
+    assert found.values.to_pylist() == [row["data"]]

@@ -106,3 +106,17 @@ def test_no_secret_is_shown() -> None:
     assert "hunter2" not in repr(
         parse_write_options({**GIVEN, "kafka.ssl.key.password": "hunter2"})
     )
+
+
+@pytest.mark.parametrize("mode", ["structured", "true"])
+def test_portable_json_is_parsed(mode: str) -> None:
+    given = {**GIVEN, "cloudEvents": mode}
+    assert not parse_write_options(given).portable_json
+    assert parse_write_options({**given, "cloudEventsPortableJson": "true"}).portable_json
+
+
+@pytest.mark.parametrize("mode", ["binary", "false"])
+def test_portable_json_needs_structured_mode(mode: str) -> None:
+    given = {**GIVEN, "cloudEvents": mode, "cloudEventsPortableJson": "true"}
+    with pytest.raises(OptionError, match="cloudEventsPortableJson has no meaning without struct"):
+        parse_write_options(given)
