@@ -32,7 +32,7 @@ from tools.setup.java import JavaNotFoundError, java_home
 from tools.setup.javac import CompilerError, compile_java
 from tools.setup.maven import MavenError, fetch_jars
 
-pytestmark = pytest.mark.peers
+pytestmark = [pytest.mark.peers, pytest.mark.exhaustive]
 
 SDKS: Final = Path(__file__).parent / "sdks"
 CACHE: Final = ROOT / ".cache" / "cloudevents_sdk"
