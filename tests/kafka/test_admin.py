@@ -20,7 +20,7 @@ from kproto.client.admin.configs import (
 from kproto.client.admin.errors import AdminError
 from kproto.client.admin.groups import MemberToRemove
 from kproto.client.admin.offsets import OffsetSpec
-from kproto.client.admin.topics import NewPartitions
+from kproto.client.admin.topic_changes import NewPartitions
 from kproto.wire.errors import UnsupportedVersionError
 from kproto.wire.uuid import Uuid
 from tests.support.admin_calls import error_names, eventually, new_name

@@ -56,8 +56,9 @@ if TYPE_CHECKING:
         StreamsTopicInfo,
     )
     from .tokens import DelegationTokenInfo
+    from .topic_changes import CreatedTopic, NewPartitions
     from .topic_descriptions import PartitionDescription, TopicDescription, TopicListing
-    from .topics import CreatedTopic, NewPartitions, NewTopic
+    from .topics import NewTopic
     from .transactions import (
         AbortTransactionSpec,
         ProducerIdAndEpoch,
@@ -159,7 +160,7 @@ _MODULES: Final = {
     "ConfigSynonym": "configs",
     "ConfigType": "configs",
     "ConsumerGroupDescription": "groups",
-    "CreatedTopic": "topics",
+    "CreatedTopic": "topic_changes",
     "DelegationTokenInfo": "tokens",
     "ElectionType": "elections",
     "FeatureMetadata": "features",
@@ -170,7 +171,7 @@ _MODULES: Final = {
     "LogDirDescription": "log_dirs",
     "MemberDescription": "groups",
     "MemberToRemove": "groups",
-    "NewPartitions": "topics",
+    "NewPartitions": "topic_changes",
     "NewTopic": "topics",
     "OffsetSpec": "offsets",
     "PartitionDescription": "topic_descriptions",

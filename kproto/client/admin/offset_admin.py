@@ -48,6 +48,12 @@ class OffsetAdmin:
         timestamps = checked_specs(partitions)
         view = self._requester.view
 
+        async def leader_of(tp: TopicPartition) -> int | KprotoError:
+            try:
+                return await view.leader(*tp)
+            except KprotoError as error:
+                return error
+
         async def at_leader(
             leader: int, tps: Sequence[TopicPartition], limit_ms: int
         ) -> dict[TopicPartition, ListedOffset | KprotoError]:
@@ -74,11 +80,12 @@ class OffsetAdmin:
             limit_ms = min(left_ms, view.settings.request_timeout_ms)
             found: dict[TopicPartition, ListedOffset | KprotoError] = {}
             by_leader: dict[int, list[TopicPartition]] = {}
-            for tp in tps:
-                try:
-                    by_leader.setdefault(await view.leader(*tp), []).append(tp)
-                except KprotoError as error:
-                    found[tp] = error
+            leaders = await gather_all(leader_of(tp) for tp in tps)
+            for tp, leader in zip(tps, leaders, strict=True):
+                if isinstance(leader, KprotoError):
+                    found[tp] = leader
+                else:
+                    by_leader.setdefault(leader, []).append(tp)
             for each in await gather_all(
                 at_leader(leader, its, limit_ms) for leader, its in by_leader.items()
             ):

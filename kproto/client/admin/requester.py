@@ -146,7 +146,11 @@ class AdminRequester:
             return dict(zip(nodes, found, strict=True))
 
         if brokers is None:
+            started_at = self.view.clock.monotonic()
             brokers = await self.brokers(timeout_ms)
+            if timeout_ms is not None:
+                passed_ms = int((self.view.clock.monotonic() - started_at) * 1000)
+                timeout_ms = max(1, timeout_ms - passed_ms)
         return await self.run(call, send, brokers, timeout_ms)
 
     async def brokers(self, timeout_ms: int | None = None) -> list[int]:
@@ -250,7 +254,9 @@ class AdminRequester:
             request = build(parts, limit_ms)
             if call.check is not None:
                 await self._check_version(call.check, request)
-            answers = await self.view.request_by_broker(request, timeout_ms=limit_ms)
+            answers = await self.view.request_by_broker(
+                request, timeout_ms=limit_ms, within_ms=left_ms
+            )
         except KprotoError as error:
             if len(parts) == 1 or call.parts_of is None:
                 return dict.fromkeys(parts, error)
@@ -318,7 +324,8 @@ class AdminRequester:
         """Sends a request to a broker, None for the broker of its route; returns the outcome."""
         limit_ms = min(left_ms, self.view.settings.request_timeout_ms)
         try:
-            return read(await self.view.request(request, broker=broker, timeout_ms=limit_ms))
+            sending = self.view.request(request, broker=broker, timeout_ms=limit_ms)
+            return read(await self.view.within(left_ms, sending))
         except UnsupportedVersionError as error:
             return explained_unsupported(error, request)
         except KprotoError as error:

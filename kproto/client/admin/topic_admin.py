@@ -11,23 +11,21 @@ from ..metadata.cluster import TopicPartition
 from .arguments import checked_list, checked_map, checked_partitions
 from .records import delete_records_call
 from .requester import AdminRequester
+from .topic_changes import (
+    CreatedTopic,
+    NewPartitions,
+    TopicKey,
+    create_partitions_call,
+    create_topics_call,
+    delete_topics_call,
+)
 from .topic_descriptions import (
     TopicDescription,
     TopicListing,
     TopicPages,
     describe_by_metadata_call,
 )
-from .topics import (
-    CreatedTopic,
-    NewPartitions,
-    NewTopic,
-    TopicKey,
-    checked_topic,
-    create_partitions_call,
-    create_topics_call,
-    create_topics_request,
-    delete_topics_call,
-)
+from .topics import NewTopic, checked_topic, create_topics_request
 
 __all__ = ["TopicAdmin"]
 

@@ -27,7 +27,7 @@ from ...wire.errors import KprotoError
 from ...wire.uuid import Uuid
 from .acl_types import AclOperation, authorized_operations
 from .calls import PartCall, error_in
-from .topics import TopicKey
+from .topic_changes import TopicKey
 
 __all__ = [
     "PartitionDescription",

@@ -141,10 +141,15 @@ class ClusterView:
         *,
         version: int | None = None,
         timeout_ms: int | None = None,
+        within_ms: int | None = None,
     ) -> list[BrokerAnswer[R]]:
-        """Returns the response or the error of each broker; see `Client.request_by_broker`."""
+        """Returns the response or the error of each broker; see `Client.request_by_broker`.
+
+        `within_ms` is the time for each broker, with the time to connect to it; it has no limit by
+        default.
+        """
         _check(request, timeout_ms)
-        return await self._requests.by_broker(request, None, version, timeout_ms)
+        return await self._requests.by_broker(request, None, version, timeout_ms, within_ms)
 
     def invalidate_brokers(self) -> None:
         """Marks the known brokers as outdated, so that the client requests them again.
@@ -561,6 +566,16 @@ class ClusterView:
             is_named = limit_ms in (None, named_ms)
             limit = f"{named_ms} ms ({limited_by})" if is_named else f"{limit_ms} ms"
             raise RequestTimeoutError(f"no broker answered within {limit}") from None
+
+    async def within(self, limit_ms: int | None, operation: Awaitable[T]) -> T:
+        """Returns the result of `operation`; raises RequestTimeoutError after `limit_ms`.
+
+        None is no limit.
+        """
+        if limit_ms is None:
+            return await operation
+        deadline = self.clock.monotonic() + limit_ms / 1000
+        return await self.with_deadline(deadline, operation, limit_ms)
 
     async def retrying(
         self,

@@ -92,6 +92,10 @@ class RouterClusterView(Protocol):
         """Retries an operation after retriable errors."""
         ...
 
+    async def within(self, limit_ms: int | None, operation: Awaitable[T]) -> T:
+        """Returns the result of `operation`, or raises RequestTimeoutError after `limit_ms`."""
+        ...
+
     def has_current_metadata(self, name: str) -> bool:
         """Returns True if metadata of a topic is known and not too old."""
         ...
@@ -145,8 +149,12 @@ class RequestRouter:
         broker: int | None,
         version: int | None,
         timeout_ms: int | None,
+        within_ms: int | None = None,
     ) -> list[BrokerAnswer[R]]:
-        """Sends each broker its part of `request`; returns the answers of the brokers."""
+        """Sends each broker its part of `request`; returns the answers of the brokers.
+
+        `within_ms` is the time for each broker, with the time to connect to it.
+        """
         await self._view.refresh_invalid_brokers()
         route = route_of(request) if broker is None else Route.NAMED
         pieces: dict[int | None, Request[R]] = {broker: request}
@@ -154,8 +162,9 @@ class RequestRouter:
             pieces = await self._pieces(route, request)
 
         async def send(node: int | None, piece: Request[R]) -> BrokerAnswer[R]:
+            sending = self._send(route, node, piece, version, timeout_ms)
             try:
-                response = await self._send(route, node, piece, version, timeout_ms)
+                response = await self._view.within(within_ms, sending)
             except KprotoError as error:
                 return BrokerAnswer(node, piece, None, error)
             return BrokerAnswer(node, piece, response, None)
