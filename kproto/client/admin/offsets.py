@@ -56,7 +56,7 @@ _KINDS: Final[dict[str, _Kind]] = {
     "latest": _Kind(-1),
     "earliest": _Kind(-2),
     "max_timestamp": _Kind(-3, 7, "3.0"),
-    "earliest_local": _Kind(-4, 8, "3.6"),
+    "earliest_local": _Kind(-4, 8, "3.5"),
     "latest_tiered": _Kind(-5, 9, "3.9"),
     "earliest_pending_upload": _Kind(-6, 11, "4.2"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
 from typing import Any
@@ -35,17 +36,23 @@ from kproto.messages import (
     DescribeConfigsResponse,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     ListGroupsRequest,
     ListGroupsResponse,
+    MetadataRequest,
+    MetadataResponse,
 )
 from kproto.messages.create_topics_response import CreatableTopicResult
 from kproto.messages.delete_groups_response import DeletableGroupResult
 from kproto.messages.delete_topics_response import DeletableTopicResult
 from kproto.messages.describe_configs_response import DescribeConfigsResult
 from kproto.messages.describe_groups_response import DescribedGroup
+from kproto.messages.describe_log_dirs_response import DescribeLogDirsResult
 from kproto.messages.find_coordinator_response import Coordinator
+from kproto.messages.metadata_response import MetadataResponseBroker
 from kproto.protocol.connection import ReceivedRequest
 from kproto.protocol.error_codes import code_of, error_of_code
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
@@ -295,6 +302,35 @@ async def test_one_resource_hides_no_other_resource() -> None:
             await client.admin.describe_configs([present, absent])
         assert list(failed.value.results) == [present]
         assert list(failed.value.errors) == [absent]
+
+
+async def test_a_silent_broker_hides_no_answer_of_another_broker() -> None:
+    held = []
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)  # the broker never answers
+
+    silent = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    async with ScriptedBroker() as broker:
+
+        def metadata(asked: ReceivedRequest) -> MetadataResponse:
+            found = broker.metadata(asked)
+            found.brokers.append(MetadataResponseBroker(node_id=1, host="127.0.0.1", port=port))
+            return found
+
+        broker.answers[MetadataRequest] = metadata
+        broker.answers[DescribeLogDirsRequest] = lambda asked: DescribeLogDirsResponse(
+            results=[DescribeLogDirsResult(log_dir="/data")]
+        )
+        async with Client(broker.bootstrap, QUICK) as client:
+            with pytest.raises(AdminError) as failed:
+                await client.admin.describe_log_dirs([0, 1], timeout_ms=200)
+    for writer in held:
+        writer.close()
+    silent.close()
+    assert list(failed.value.results[0]) == ["/data"]
+    assert isinstance(failed.value.errors[1], RequestTimeoutError)
 
 
 async def test_a_closed_client_refuses_admin_calls() -> None:

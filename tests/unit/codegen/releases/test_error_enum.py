@@ -55,6 +55,11 @@ EXPECTED = [
 ]
 
 
+def test_only_public_methods_are_told() -> None:
+    # The only method of the class is its static initializer, which is not public.
+    assert ClassFile(CLASSES[ERRORS_CLASS]).public_methods == ()
+
+
 def test_a_class_file_tells_its_constants() -> None:
     constants = ClassFile(CLASSES[ERRORS_CLASS]).enum_constants()
     assert [entry.name for entry in constants] == [entry.name for entry in CONSTANTS]
