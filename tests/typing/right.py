@@ -24,6 +24,15 @@ from kproto import (
     failure_of,
     messages,
 )
+from kproto.client.admin import (
+    Admin,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    ConsumerGroupDescription,
+    CreatedTopic,
+    ListedOffset,
+)
 from kproto.messages import (
     ApiVersionsResponse,
     DescribeTopicPartitionsResponse,
@@ -206,3 +215,17 @@ async def group_consumers_are_iterated(client: Client) -> None:
         )
         assert_type(consumer.assignment, frozenset[tuple[str, int]])
         consumer.pause(*consumer.assignment)
+
+
+async def administer(client: Client) -> None:
+    admin = client.admin
+    assert_type(admin, Admin)
+    assert_type(await admin.create_topics(["a"]), dict[str, CreatedTopic])
+    assert_type(await admin.list_offsets({("a", 0): "latest"}), dict[tuple[str, int], ListedOffset])
+    assert_type(
+        await admin.describe_consumer_groups(["g"], timeout_ms=1),
+        dict[str, ConsumerGroupDescription],
+    )
+    topic = ConfigResource(ConfigResourceType.TOPIC, "a")
+    assert_type(await admin.describe_configs([topic]), dict[ConfigResource, dict[str, ConfigEntry]])
+    assert_type(await admin.incremental_alter_configs({topic: {"x": None}}), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from ...messages.describe_configs_response import (
@@ -191,9 +191,10 @@ def config_ops(
     Raises ConfigurationError for other objects.
     """
     if isinstance(changes, Mapping):
+        values: Iterable[tuple[Any, Any]] = changes.items()
         return [
             AlterConfigOp(name, value, ConfigOpType.DELETE if value is None else ConfigOpType.SET)
-            for name, value in changes.items()
+            for name, value in values
         ]
     found = list(changes)
     for each in found:
