@@ -147,6 +147,7 @@ VALUES: list[Any] = [
 NO_DATA = {
     *(
         "Acks",
+        "Admin",
         "Assignor",
         "BatchBuilder",
         "BatchReader",

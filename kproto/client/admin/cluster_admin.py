@@ -70,7 +70,7 @@ class ClusterAdmin:
         return await self._requester.single(action, older, cluster_of_metadata, timeout_ms)
 
     async def unregister_broker(self, broker: int, *, timeout_ms: int | None = None) -> None:
-        """Removes the registration of a broker that is shut down for good (KRaft, KIP-500)."""
+        """Removes the registration of a broker that is shut down for good (Kafka 2.8)."""
         check_whole_number("broker", broker, 0)
         await self._requester.single(
             f"unregistering broker {broker}",
@@ -130,7 +130,7 @@ class ClusterAdmin:
     # The metadata quorum
 
     async def describe_metadata_quorum(self, *, timeout_ms: int | None = None) -> QuorumInfo:
-        """Returns leader, voters and observers of the metadata quorum (Kafka 3.3, KIP-836)."""
+        """Returns leader, voters and observers of the metadata quorum (KRaft, KIP-595)."""
         return await self._requester.single(
             "describing the metadata quorum",
             describe_quorum_request(),

@@ -48,9 +48,10 @@ class GroupOffsetAdmin(OffsetAdmin):
         """Returns the committed offsets of groups, by group id and partition.
 
         `groups` are group ids, or a mapping of group ids to the partitions to list. A requested
-        partition without a committed offset has None. With `require_stable` the call waits for open
-        transactions that commit offsets (KIP-447). Raises AdminError by group id; the error of a
-        group is another AdminError by partition if only some of its partitions failed.
+        partition without a committed offset has None. Partitions of deleted topics are left out if
+        the coordinator names topics by id (Kafka 4.2). With `require_stable` the call waits for
+        open transactions that commit offsets (KIP-447). Raises AdminError by group id; the error of
+        a group is another AdminError by partition if only some of its partitions failed.
         """
         wanted = _checked_groups(groups)
         call = list_offsets_call(wanted, require_stable=require_stable)

@@ -237,7 +237,7 @@ def described_call(
 
 
 def describe_consumer_groups_call(*, operations: bool) -> PartCall[str, ConsumerGroupDescription]:
-    """Returns the call that describes groups of the consumer protocol (Kafka 3.7, KIP-848)."""
+    """Returns the call that describes groups of the consumer protocol (Kafka 3.8, KIP-848)."""
     return described_call(
         "describing consumer groups",
         lambda group_ids: ConsumerGroupDescribeRequest(

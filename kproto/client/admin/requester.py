@@ -11,7 +11,12 @@ from typing import Any, Final, TypeVar
 
 from ...messages.base import Request, Response
 from ...wire.checks import check_whole_number
-from ...wire.errors import KprotoError, ProtocolError, UnsupportedVersionError
+from ...wire.errors import (
+    BrokerConnectionError,
+    KprotoError,
+    ProtocolError,
+    UnsupportedVersionError,
+)
 from ..core.gather import gather_all
 from ..core.retry import LAST_ATTEMPT_S, Attempts, Remedy, remedy_of
 from ..metadata.cluster_view import ClusterView
@@ -156,7 +161,10 @@ class AdminRequester:
     async def brokers(self, timeout_ms: int | None = None) -> list[int]:
         """Refreshes the metadata; returns the node ids of all brokers, in order."""
         await self.within(timeout_ms, lambda: self.view.refresh([]))
-        return sorted(self.view.cluster.brokers)
+        found = sorted(self.view.cluster.brokers)
+        if not found:  # Kafka 0.8 lists only brokers with partitions
+            raise BrokerConnectionError("the metadata has no broker")
+        return found
 
     async def within(self, timeout_ms: int | None, operation: Callable[[], Awaitable[V]]) -> V:
         """Retries `operation` as `Client.retrying` does, for `timeout_ms` at most."""
@@ -312,7 +320,10 @@ class AdminRequester:
         """Calls `check` with the version in which the controller gets `request`."""
         if route_of(request) is Route.CONTROLLER:
             connection = await self.view.connection_for(request)
-            check(request, connection.version_for(request))
+            try:
+                check(request, connection.version_for(request))
+            except UnsupportedVersionError as error:
+                raise explained_unsupported(error, request) from None
 
     async def at_broker(
         self,

@@ -112,7 +112,7 @@ class TopicAdmin:
 
         Topics by name come from DescribeTopicPartitions (Kafka 3.8, KIP-966), in pages of
         `partition_size_limit_per_response` partitions, at most 2,000; at older brokers, and for
-        topics by id (Kafka 2.8), from Metadata. Raises AdminError by name or id.
+        topics by id (Kafka 3.1), from Metadata. Raises AdminError by name or id.
         """
         check_whole_number(
             "partition_size_limit_per_response", partition_size_limit_per_response, 1

@@ -6,6 +6,7 @@ Metadata (3) and DescribeTopicPartitions (75, KIP-966).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ...messages.describe_topic_partitions_request import (
@@ -131,7 +132,9 @@ class TopicPages:
 def describe_by_metadata_call(*, operations: bool) -> PartCall[TopicKey, TopicDescription]:
     """Returns the call that describes topics by Metadata, each by name or by id (v12)."""
 
-    def build(topics: Sequence[TopicKey], left_ms: int) -> MetadataRequest:
+    def build(
+        topics: Sequence[TopicKey], left_ms: int, *, may_create: bool = False
+    ) -> MetadataRequest:
         return MetadataRequest(
             topics=[
                 MetadataRequestTopic(name=None, topic_id=each)
@@ -139,9 +142,12 @@ def describe_by_metadata_call(*, operations: bool) -> PartCall[TopicKey, TopicDe
                 else MetadataRequestTopic(name=each)
                 for each in topics
             ],
-            allow_auto_topic_creation=False,
+            allow_auto_topic_creation=may_create,
             include_topic_authorized_operations=operations,
         )
+
+    # Brokers before Kafka 0.11 have no flag against the creation of missing topics.
+    build_older = partial(build, may_create=True)
 
     def read(
         response: MetadataResponse, topics: Sequence[TopicKey]
@@ -153,7 +159,7 @@ def describe_by_metadata_call(*, operations: bool) -> PartCall[TopicKey, TopicDe
             found[key] = _topic(each) if error is None else error
         return found
 
-    return PartCall("describing topics", build, read, awaits_topics=True)
+    return PartCall("describing topics", build, read, build_older=build_older, awaits_topics=True)
 
 
 def _topic(topic: MetadataResponseTopic) -> TopicDescription:
