@@ -217,3 +217,31 @@ async def test_a_delegation_token_authenticates_until_it_expires(
     await eventually(check_expired)
     with pytest.raises(kproto.BrokerResponseError, match="DELEGATION_TOKEN_NOT_FOUND"):
         await admin.renew_delegation_token(b"unknown")
+
+
+async def test_a_creation_beyond_the_quota_is_retried_until_the_broker_accepts_it(
+    secured: SecuredKafka, client: kproto.Client
+) -> None:
+    admin = client.admin
+    names = [new_name(f"topic-{at}") for at in range(2)]
+    right = AclBinding(
+        ResourceType.TOPIC,
+        "admin-topic",
+        "User:bob",
+        AclOperation.ALL,
+        pattern_type=PatternType.PREFIXED,
+    )
+    entity = ClientQuotaEntity(user="bob")
+    await admin.create_acls([right])
+    await admin.alter_client_quotas({entity: {"controller_mutation_rate": 10.0}})
+    async with connect(secured, sasl_of(secured, "SCRAM-SHA-256", "bob")) as limited:
+
+        async def check() -> None:
+            await limited.admin.create_topics([kproto.NewTopic(names[0], 150, 1)])
+
+        await eventually(check)
+        await limited.admin.create_topics([kproto.NewTopic(names[1], 1, 1)])
+        assert limited.metrics()["retries"]["call"] > 0
+    await admin.delete_topics(names)
+    await admin.alter_client_quotas({entity: {"controller_mutation_rate": None}})
+    await admin.delete_acls([AclBindingFilter(principal="User:bob", name="admin-topic")])
