@@ -36,6 +36,9 @@ V_co = TypeVar("V_co", covariant=True)
 #: The key and the value of a group of pairs.
 K = TypeVar("K")
 
+#: The error of a change beyond the quota of the principal (KIP-599).
+_THROTTLED: Final = "THROTTLING_QUOTA_EXCEEDED"
+
 #: Errors after which the same request may succeed at the same broker or at another broker.
 _RETRIED: Final = frozenset(
     {
@@ -51,7 +54,7 @@ _RETRIED: Final = frozenset(
         "NOT_LEADER_OR_FOLLOWER",
         "OFFSET_NOT_AVAILABLE",
         "REQUEST_TIMED_OUT",
-        "THROTTLING_QUOTA_EXCEEDED",
+        _THROTTLED,
         "UNKNOWN_LEADER_EPOCH",
         "UNSTABLE_OFFSET_COMMIT",
     }
@@ -82,6 +85,7 @@ class PartCall(Generic[P, V_co]):
     - `changes`: True if the call changes the cluster.
     - `done_errors`: the errors of a change that is already made.
     - `repeats`: False if the call must not repeat a request that a broker may have executed.
+    - `retries_throttling`: False if THROTTLING_QUOTA_EXCEEDED is raised at once.
     - `awaits_topics`: True if an unknown topic may be a new topic, so that the call is repeated for
       `unknown_topic_wait_ms`.
     """
@@ -96,6 +100,7 @@ class PartCall(Generic[P, V_co]):
     changes: bool = False
     done_errors: frozenset[str] = frozenset()
     repeats: bool = True
+    retries_throttling: bool = True
     awaits_topics: bool = False
 
 
@@ -120,12 +125,14 @@ def by_topic(pairs: Iterable[tuple[str, K]]) -> dict[str, list[K]]:
     return found
 
 
-def is_retried(error: KprotoError, *, awaits_topics: bool) -> bool:
+def is_retried(error: KprotoError, *, awaits_topics: bool, retries_throttling: bool = True) -> bool:
     """Returns True if an admin call repeats a request after `error`.
 
     `awaits_topics` is True while the call waits for metadata of new topics.
     """
     if isinstance(error, BrokerResponseError):
+        if error.name == _THROTTLED and not retries_throttling:
+            return False
         return error.name in _RETRIED or (awaits_topics and error.name in _NEW_TOPIC)
     return isinstance(error, BrokerConnectionError | RequestTimeoutError)
 

@@ -222,7 +222,11 @@ class AdminRequester:
                     unanswered.add(part)
                     if not call.repeats:
                         continue
-                if is_retried(error_or_result, awaits_topics=awaits_topics):
+                if is_retried(
+                    error_or_result,
+                    awaits_topics=awaits_topics,
+                    retries_throttling=call.retries_throttling,
+                ):
                     again.append(part)
             left = again
             if left and not await self._back_off(attempts, [found[part] for part in left]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, KprotoError, UnsupportedVersionError
@@ -42,11 +43,13 @@ class TopicAdmin:
         *,
         timeout_ms: int | None = None,
         validate_only: bool = False,
+        retry_on_quota_violation: bool = True,
     ) -> dict[str, CreatedTopic]:
         """Creates topics; returns the created topics by name.
 
         A topic given by name alone gets the broker's defaults (Kafka 2.4 or later). With
-        `validate_only` the controller only checks the request. Raises AdminError by name. If an
+        `validate_only` the controller only checks the request. Without `retry_on_quota_violation`
+        a creation beyond the quota (KIP-599) fails at once. Raises AdminError by name. If an
         attempt was not answered, and the retry finds the topic, the topic is in `errors` and in
         `unknown`, because another client may have created it.
         """
@@ -58,25 +61,33 @@ class TopicAdmin:
         }
         if len(by_name) < len(wanted):
             raise ConfigurationError("topics has a name twice; pass each topic once")
-        call = create_topics_call(by_name, validate_only=validate_only)
+        call = replace(
+            create_topics_call(by_name, validate_only=validate_only),
+            retries_throttling=retry_on_quota_violation,
+        )
         created = await self._requester.by_part(call, by_name, timeout_ms)
         if not validate_only:
             self._requester.view.topic_creation.add_existing(created)
         return created
 
     async def delete_topics(
-        self, topics: Iterable[TopicKey], *, timeout_ms: int | None = None
+        self,
+        topics: Iterable[TopicKey],
+        *,
+        retry_on_quota_violation: bool = True,
+        timeout_ms: int | None = None,
     ) -> None:
         """Deletes topics, each by name or by id (a `Uuid`; Kafka 2.8 or later, KIP-516).
 
-        Raises AdminError by name or id.
+        `retry_on_quota_violation` is as in `create_topics`. Raises AdminError by name or id.
         """
         wanted = checked_list("topics", topics)
         for each in wanted:
             if not isinstance(each, Uuid):
                 checked_topic(each)
         try:
-            await self._requester.by_part(delete_topics_call(), wanted, timeout_ms)
+            call = replace(delete_topics_call(), retries_throttling=retry_on_quota_violation)
+            await self._requester.by_part(call, wanted, timeout_ms)
         finally:
             view = self._requester.view
             names = [each for each in wanted if isinstance(each, str)]
@@ -156,18 +167,23 @@ class TopicAdmin:
         *,
         timeout_ms: int | None = None,
         validate_only: bool = False,
+        retry_on_quota_violation: bool = True,
     ) -> None:
         """Adds partitions to topics: `new_partitions` has the new total number by topic name.
 
-        Raises AdminError by topic name. If an attempt was not answered, and the retry finds the
-        number in place (INVALID_PARTITIONS), the topic is in `unknown`.
+        `retry_on_quota_violation` is as in `create_topics`. Raises AdminError by topic name. If an
+        attempt was not answered, and the retry finds the number in place (INVALID_PARTITIONS), the
+        topic is in `unknown`.
         """
         wanted = {}
         for name, each in checked_map("new_partitions", new_partitions).items():
             new = each if isinstance(each, NewPartitions) else NewPartitions(each)
             check_whole_number(f"the number of partitions of {name!r}", new.total_count, 1)
             wanted[checked_topic(name)] = new
-        call = create_partitions_call(wanted, validate_only=validate_only)
+        call = replace(
+            create_partitions_call(wanted, validate_only=validate_only),
+            retries_throttling=retry_on_quota_violation,
+        )
         await self._requester.by_part(call, wanted, timeout_ms)
         if not validate_only:
             self._requester.view.cluster.forget(wanted)

@@ -125,6 +125,16 @@ async def test_only_parts_with_a_retriable_error_are_sent_again() -> None:
     assert list(failed.value.errors) == ["c"]
 
 
+async def test_a_change_beyond_the_quota_fails_at_once_on_demand() -> None:
+    async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[CreateTopicsRequest] = lambda asked: created(
+            asked, a="THROTTLING_QUOTA_EXCEEDED"
+        )
+        with pytest.raises(AdminError, match="THROTTLING_QUOTA_EXCEEDED"):
+            await client.admin.create_topics(["a", "b"], retry_on_quota_violation=False)
+        assert broker.count(CreateTopicsRequest) == 1
+
+
 @pytest.mark.parametrize("first", ["lost", "timed out"])
 async def test_a_topic_that_exists_after_an_unanswered_creation_is_reported_as_unknown(
     first: str,
