@@ -15,27 +15,23 @@ from kproto.client.admin import (
     TopicPartitionReplica,
     UpgradeType,
 )
-from kproto.messages import ShareGroupHeartbeatRequest, StreamsGroupHeartbeatRequest
+from kproto.messages import (
+    AddRaftVoterRequest,
+    AlterReplicaLogDirsRequest,
+    AlterShareGroupOffsetsRequest,
+    DescribeLogDirsRequest,
+    DescribeQuorumRequest,
+    ShareGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequest,
+    UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
+)
 from kproto.messages.streams_group_heartbeat_request import Subtopology, Topology
 from kproto.protocol.error_codes import raise_for_code
 from kproto.wire.errors import UnsupportedVersionError
 from kproto.wire.uuid import Uuid
-from tests.support.admin_calls import error_names, eventually, new_name
+from tests.support.admin_calls import error_names, eventually, new_name, skip_unanswered
 from tests.support.any_broker import EMBEDDED
-
-
-@pytest.fixture
-def real_version(broker_version: str) -> str:
-    if broker_version == EMBEDDED:
-        pytest.skip("the embedded broker does not answer this request")
-    return broker_version
-
-
-@pytest.fixture
-def newest(real_version: str) -> str:
-    if real_version.startswith("3."):
-        pytest.skip("share and streams groups are in Kafka 4.2 and later")
-    return real_version
 
 
 async def open_transaction(client: kproto.Client, topic: str, transactional_id: str) -> None:
@@ -80,14 +76,14 @@ async def test_open_transactions_are_listed_described_and_fenced(
 
 
 async def test_transactions_are_filtered_by_duration_and_pattern(
-    client: kproto.Client, topic: str, real_version: str
+    client: kproto.Client, topic: str, broker_version: str
 ) -> None:
     admin = client.admin
     transactional_id = new_name("id")
     await open_transaction(client, topic, transactional_id)
     old = await admin.list_transactions(running_longer_than_ms=3_600_000)
     assert transactional_id not in {each.transactional_id for each in old}
-    if real_version.startswith("3."):
+    if broker_version.startswith("3."):
         with pytest.raises(AdminError, match="pattern is supported since Kafka 4"):
             await admin.list_transactions(transactional_id_pattern="admin.*")
     else:
@@ -131,8 +127,9 @@ async def test_a_hanging_transaction_is_aborted_in_its_partition(
 
 
 async def test_share_groups_are_described_and_their_offsets_altered(
-    client: kproto.Client, topic: str, newest: str
+    client: kproto.Client, topic: str
 ) -> None:
+    await skip_unanswered(client, ShareGroupHeartbeatRequest, AlterShareGroupOffsetsRequest)
     admin = client.admin
     group_id, member_id = new_name("share"), str(Uuid.random())
 
@@ -191,8 +188,9 @@ async def test_share_groups_are_described_and_their_offsets_altered(
 
 
 async def test_streams_groups_are_described_and_their_offsets_altered(
-    client: kproto.Client, topic: str, newest: str
+    client: kproto.Client, topic: str
 ) -> None:
+    await skip_unanswered(client, StreamsGroupHeartbeatRequest)
     admin = client.admin
     group_id, member_id = new_name("streams"), str(Uuid.random())
 
@@ -249,9 +247,9 @@ async def test_streams_groups_are_described_and_their_offsets_altered(
 
 
 async def test_old_brokers_name_the_release_with_share_groups(
-    client: kproto.Client, real_version: str
+    client: kproto.Client, broker_version: str
 ) -> None:
-    if not real_version.startswith("3."):
+    if not broker_version.startswith("3."):
         pytest.skip("for brokers without share groups")
     with pytest.raises(AdminError) as failed:
         await client.admin.describe_share_groups(["a"])
@@ -286,9 +284,8 @@ async def test_the_cluster_and_its_features_are_described(
         assert features.finalized_epoch is not None
 
 
-async def test_features_are_updated_only_to_supported_levels(
-    client: kproto.Client, real_version: str
-) -> None:
+async def test_features_are_updated_only_to_supported_levels(client: kproto.Client) -> None:
+    await skip_unanswered(client, UpdateFeaturesRequest)
     admin = client.admin
     name = "metadata.version"
     level = (await admin.describe_features()).finalized[name].highest
@@ -302,7 +299,8 @@ async def test_features_are_updated_only_to_supported_levels(
     assert (await admin.describe_features()).finalized[name].highest == level
 
 
-async def test_the_metadata_quorum_is_described(client: kproto.Client, real_version: str) -> None:
+async def test_the_metadata_quorum_is_described(client: kproto.Client) -> None:
+    await skip_unanswered(client, DescribeQuorumRequest, AddRaftVoterRequest)
     admin = client.admin
     quorum = await admin.describe_metadata_quorum()
     assert [each.replica_id for each in quorum.voters] == [quorum.leader_id]
@@ -317,11 +315,12 @@ async def test_the_metadata_quorum_is_described(client: kproto.Client, real_vers
 
 
 async def test_an_unknown_broker_or_controller_is_not_unregistered(
-    client: kproto.Client, real_version: str
+    client: kproto.Client, broker_version: str
 ) -> None:
+    await skip_unanswered(client, UnregisterBrokerRequest)
     with pytest.raises(kproto.BrokerResponseError, match="BROKER_ID_NOT_REGISTERED"):
         await client.admin.unregister_broker(99)
-    if real_version.startswith("3."):
+    if broker_version.startswith("3."):
         with pytest.raises(UnsupportedVersionError, match=r"is supported since Kafka 4\.4"):
             await client.admin.unregister_controller(99)
     else:
@@ -329,9 +328,8 @@ async def test_an_unknown_broker_or_controller_is_not_unregistered(
             await client.admin.unregister_controller(99)
 
 
-async def test_log_directories_are_described_and_altered(
-    client: kproto.Client, topic: str, real_version: str
-) -> None:
+async def test_log_directories_are_described_and_altered(client: kproto.Client, topic: str) -> None:
+    await skip_unanswered(client, DescribeLogDirsRequest, AlterReplicaLogDirsRequest)
     admin = client.admin
     async with client.producer() as producer:
         await producer.send(topic, b"x" * 1_000, partition=0)
