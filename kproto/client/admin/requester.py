@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from ...messages.api_versions_request import ApiVersionsRequest
 from ...messages.base import Request, Response
 from ...wire.checks import check_whole_number
 from ...wire.errors import (
     BrokerConnectionError,
     KprotoError,
     ProtocolError,
+    RequestTimeoutError,
     UnsupportedVersionError,
 )
 from ..core.gather import gather_all
-from ..core.retry import LAST_ATTEMPT_S, Attempts, Remedy, remedy_of
+from ..core.retry import LAST_ATTEMPT_S, TIMER_RESOLUTION_S, Attempts, Remedy, remedy_of
 from ..metadata.cluster_view import ClusterView
 from ..metadata.routing import Route, route_of
 from .calls import PartCall, explained_unsupported, is_retried, was_maybe_executed
@@ -160,19 +162,27 @@ class AdminRequester:
 
     async def brokers(self, timeout_ms: int | None = None) -> list[int]:
         """Refreshes the metadata; returns the node ids of all brokers, in order."""
-        await self.within(timeout_ms, lambda: self.view.refresh([]))
+        await self.within("listing brokers", timeout_ms, lambda: self.view.refresh([]))
         found = sorted(self.view.cluster.brokers)
         if not found:  # Kafka 0.8 lists only brokers with partitions
             raise BrokerConnectionError("the metadata has no broker")
         return found
 
-    async def within(self, timeout_ms: int | None, operation: Callable[[], Awaitable[V]]) -> V:
-        """Retries `operation` as `Client.retrying` does, for `timeout_ms` at most."""
-        if timeout_ms is None:
-            return await self.view.retrying(operation)
-        self._check(timeout_ms)
-        deadline = self.view.clock.monotonic() + timeout_ms / 1000
-        return await self.view.with_deadline(deadline, self.view.retrying(operation), timeout_ms)
+    async def within(
+        self, action: str, timeout_ms: int | None, operation: Callable[[], Awaitable[V]]
+    ) -> V:
+        """Returns the result of `operation`, which reads; retries it as a call without parts."""
+
+        async def send(parts: Sequence[str], left_ms: int) -> Mapping[str, V | KprotoError]:
+            try:
+                return {_WHOLE: await operation()}
+            except KprotoError as error:
+                return {_WHOLE: error}
+
+        call: PartCall[str, V] = PartCall(
+            action, build=lambda parts, left_ms: ApiVersionsRequest(), read=lambda _, parts: {}
+        )
+        return await self.whole(call, send, timeout_ms)
 
     def _check(self, timeout_ms: int | None) -> None:
         if timeout_ms is not None:
@@ -210,8 +220,11 @@ class AdminRequester:
                 )
             except KprotoError as error:
                 answers = dict.fromkeys(left, error)
+            earlier = {part: found[part] for part in left if part in found}
             found |= answers
             now = view.clock.monotonic()
+            if now >= attempts.deadline - TIMER_RESOLUTION_S:
+                found |= self._named_timeouts(answers, earlier, timeout_ms)
             awaits_topics = call.awaits_topics and now < topics_until
             again = []
             for part in left:
@@ -240,6 +253,23 @@ class AdminRequester:
             and (was_maybe_executed(error) or getattr(error, "name", "") in call.done_errors)
         }
         return results, errors, unknown
+
+    def _named_timeouts(
+        self,
+        answers: Mapping[P, V | KprotoError],
+        earlier: Mapping[P, V | KprotoError],
+        timeout_ms: int | None,
+    ) -> dict[P, KprotoError]:
+        """Returns the timeouts at the end of a call; they name its limit and the error before."""
+        limit = f"{self.view.settings.api_timeout_ms} ms (api_timeout_ms)"
+        if timeout_ms is not None:
+            limit = f"{timeout_ms} ms (timeout_ms)"
+        named: dict[P, KprotoError] = {}
+        for part, error in answers.items():
+            if isinstance(error, RequestTimeoutError):
+                before = f"; the attempt before: {earlier[part]}" if part in earlier else ""
+                named[part] = RequestTimeoutError(f"no broker answered within {limit}{before}")
+        return named
 
     async def _back_off(self, attempts: Attempts, errors: Sequence[object]) -> bool:
         """Waits until the next attempt; returns False if the time of the call is over."""
@@ -270,6 +300,8 @@ class AdminRequester:
                 request, timeout_ms=limit_ms, within_ms=left_ms
             )
         except KprotoError as error:
+            if isinstance(error, BrokerConnectionError):
+                error.never_written = True  # the brokers were not found
             if len(parts) == 1 or call.parts_of is None:
                 return dict.fromkeys(parts, error)
             # One part may have prevented that the brokers of the others were found.

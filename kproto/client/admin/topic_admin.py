@@ -104,7 +104,7 @@ class TopicAdmin:
         Leaves out internal topics, such as `__consumer_offsets`, unless `list_internal` is set.
         """
         view = self._requester.view
-        found = await self._requester.within(timeout_ms, view.refresh)
+        found = await self._requester.within("listing topics", timeout_ms, view.refresh)
         return {
             each.name: TopicListing(each.name, each.topic_id, each.internal)
             for each in sorted(found, key=lambda each: each.name)

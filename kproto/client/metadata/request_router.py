@@ -188,10 +188,7 @@ class RequestRouter:
         times out.
         """
         try:
-            if route in _NAMED_BY_CALLER or node is None:
-                connection = await self._view.connection(node)
-            else:
-                connection = await self._view.connection_to(node)
+            connection = await self._connection(route, node)
             response = await connection.request(request, version=version, timeout_ms=timeout_ms)
         except (BrokerConnectionError, RequestTimeoutError):
             self._view.invalidate_brokers()
@@ -204,6 +201,16 @@ class RequestRouter:
         elif route in _BY_PARTITION:
             self._apply_hints(response, SPLIT_RULES[type(request).__name__])
         return response
+
+    async def _connection(self, route: Route, node: int | None) -> BrokerConnection:
+        """Returns the connection for a request; its error tells that nothing was written."""
+        try:
+            if route in _NAMED_BY_CALLER or node is None:
+                return await self._view.connection(node)
+            return await self._view.connection_to(node)
+        except BrokerConnectionError as error:
+            error.never_written = True
+            raise
 
     def _forget(self, route: Route, request: Request[R]) -> None:
         """Drops the possibly outdated coordinators or topic metadata that routed `request`."""

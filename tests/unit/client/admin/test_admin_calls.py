@@ -26,6 +26,7 @@ from kproto.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     ConsumerGroupDescribeRequest,
+    CreateDelegationTokenRequest,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteGroupsRequest,
@@ -179,6 +180,29 @@ async def test_a_deletion_that_is_never_answered_is_unknown() -> None:
     assert isinstance(failed.value.errors["a"], BrokerConnectionError | RequestTimeoutError)
 
 
+async def test_a_change_that_was_never_sent_is_not_unknown() -> None:
+    async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
+        await broker.stop()
+        with pytest.raises(AdminError) as failed:
+            await client.admin.create_topics(["a"], timeout_ms=200)
+        with pytest.raises(BrokerConnectionError) as token:
+            await client.admin.create_delegation_token(timeout_ms=200)
+    assert isinstance(failed.value.errors["a"], BrokerConnectionError)
+    assert failed.value.unknown == frozenset()
+    assert not getattr(token.value, "__notes__", [])
+
+
+async def test_a_token_whose_creation_was_not_answered_is_not_created_again() -> None:
+    async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[CreateDelegationTokenRequest] = lambda asked: HANG_UP
+        with pytest.raises(BrokerConnectionError) as failed:
+            await client.admin.create_delegation_token()
+        assert broker.count(CreateDelegationTokenRequest) == 1
+    assert failed.value.__notes__ == [
+        "an attempt was not answered; a broker may have made the change"
+    ]
+
+
 async def test_a_call_ends_at_its_timeout_with_the_last_error() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[DeleteTopicsRequest] = lambda asked: DeleteTopicsResponse(
@@ -188,6 +212,37 @@ async def test_a_call_ends_at_its_timeout_with_the_last_error() -> None:
             await client.admin.delete_topics(["a"], timeout_ms=150)
         assert broker.count(DeleteTopicsRequest) > 1
     assert "NOT_CONTROLLER" in str(failed.value)
+
+
+async def test_a_timeout_names_the_limit_of_the_call_and_the_error_before() -> None:
+    async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
+        attempts = 0
+
+        def answer(asked: ReceivedRequest) -> Any:
+            nonlocal attempts
+            attempts += 1
+            return None if attempts > 1 else created(asked, a="NOT_CONTROLLER")
+
+        broker.answers[CreateTopicsRequest] = answer
+        with pytest.raises(AdminError) as failed:
+            await client.admin.create_topics(["a"], timeout_ms=300)
+    error = failed.value.errors["a"]
+    assert isinstance(error, RequestTimeoutError)
+    assert str(error).startswith("no broker answered within 300 ms (timeout_ms); the attempt bef")
+    assert "NOT_CONTROLLER" in str(error)
+    assert failed.value.unknown == {"a"}
+
+
+async def test_topics_are_listed_again_after_a_lost_connection() -> None:
+    async with ScriptedBroker({"a": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        answers = [HANG_UP, HANG_UP]
+        broker.answers[MetadataRequest] = lambda asked: (
+            answers.pop() if answers else broker.metadata(asked)
+        )
+        assert list(await client.admin.list_topics()) == ["a"]
+        await broker.stop()
+        with pytest.raises(BrokerConnectionError):
+            await client.admin.list_topics(timeout_ms=200)
 
 
 async def test_a_part_that_the_response_lacks_has_an_error() -> None:
