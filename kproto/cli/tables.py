@@ -128,7 +128,7 @@ def _wrapped(cell: str, width: int) -> list[str]:
     lines = [""]
     for piece in _PIECE.findall(cell.lstrip()):
         rest = piece
-        while len(margin) + len(lines[-1].rstrip()) + len(rest.rstrip()) > width:
+        while len(margin) + len(lines[-1]) + len(rest.rstrip()) > width:
             room = 0 if lines[-1] else width - len(margin)
             if room:  # a piece that is longer than a line
                 lines[-1], rest = rest[:room], rest[room:]

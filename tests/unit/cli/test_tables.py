@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kproto.cli import main
@@ -56,6 +56,7 @@ CELLS = st.lists(st.text(st.sampled_from("aB[] -"), max_size=30), min_size=4, ma
 
 
 @given(st.lists(CELLS, max_size=4), st.integers(1, 100))
+@example([["", "", "B" * 12 + " B", ""], ["", "B" * 12, "", "B"], ["B", "", "", ""]], 30)
 def test_no_character_of_a_cell_is_lost_if_the_columns_fit(
     rows: list[list[str]], width: int
 ) -> None:
