@@ -15,7 +15,9 @@ from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .api_error import api_error
 from .authorizer import Acl, Authorizer
+from .config_changes import ConfigChange, apply_changes
 from .coordinators import CoordinatorType, InternalTopicCoordinators
+from .dynamic_configs import ALL_BROKERS, BrokerConfigManager, ClientMetricsConfigManager
 from .group_configs import GROUP_SETTINGS, GroupConfigManager
 from .groups import (
     ClassicGroupLimits,
@@ -34,13 +36,14 @@ from .leader_election import (
     initial_leader_and_isr,
 )
 from .listeners import Endpoint
+from .logger_levels import LoggerLevels
 from .quotas import ClientQuotaManager, QuotaTable
 from .replica_placement import Replicas, place_replicas
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
 from .storage.storage_limit import StorageLimit
-from .topic_configs import TopicConfig
+from .topic_configs import LIST_DEFAULTS, TopicConfig
 from .topics import Topic, Topics
 from .transactions.transaction_coordinator import (
     TRANSACTION_TOPIC,
@@ -88,6 +91,10 @@ class ClusterState:
         self._controller: int | None = None
         #: Dynamic configs of groups, which override broker settings.
         self.group_configs = GroupConfigManager(settings)
+        #: Dynamic configs of brokers, which override broker settings.
+        self.broker_configs = BrokerConfigManager(has_elr=settings.has_elr)
+        self.client_metrics_configs = ClientMetricsConfigManager()
+        self._logger_levels: dict[int, LoggerLevels] = {}
         consumer_limits = _consumer_limits(settings)
         #: The groups that are loaded from `__consumer_offsets`, of all coordinators.
         self.groups = GroupMetadataManager(
@@ -97,7 +104,9 @@ class ClusterState:
                 settings.group_max_size,
             ),
             lambda group_id: _with_overrides(
-                consumer_limits, self.group_configs.configs_of(group_id)
+                consumer_limits,
+                self.broker_configs.configs_of(ALL_BROKERS),
+                self.group_configs.configs_of(group_id),
             ),
             self.topics,
         )
@@ -376,14 +385,64 @@ class ClusterState:
     def _new_topic(
         self, name: str, replicas: list[Replicas], configs: Mapping[str, str | None]
     ) -> Topic:
-        config = TopicConfig(
+        elect = partial(initial_leader_and_isr, alive=self.alive)
+        config = self._topic_config(configs, ALL_BROKERS)
+        topic = Topic(name, replicas, config, self.storage_limit, elect=elect)
+        self._set_topic_config(topic, config.overrides)
+        return topic
+
+    def _topic_config(self, configs: Mapping[str, str | None], node: str) -> TopicConfig:
+        """Returns the config of a topic on a node; raises INVALID_CONFIG."""
+        expiration = self.broker_configs.values(node, "producer.id.expiration.ms")
+        return TopicConfig(
             configs,
             self._settings.message_max_bytes,
             self._settings.retention_check_interval_ms,
-            self._settings.producer_id_expiration_ms,
+            int(expiration[0][0]) if expiration else self._settings.producer_id_expiration_ms,
+            self.broker_configs.topic_defaults(node),
         )
-        elect = partial(initial_leader_and_isr, alive=self.alive)
-        return Topic(name, replicas, config, self.storage_limit, elect=elect)
+
+    def _set_topic_config(self, topic: Topic, overrides: Mapping[str, str | None]) -> None:
+        """Replaces the configs of a topic. Raises INVALID_CONFIG; then nothing is changed."""
+        by_node = {
+            int(node): self._topic_config(overrides, node)
+            for node in self.broker_configs.names
+            if node != ALL_BROKERS
+        }
+        topic.replace_config(self._topic_config(overrides, ALL_BROKERS), by_node)
+
+    # Dynamic configs
+
+    def alter_topic_configs(
+        self, topic: Topic, changes: Iterable[ConfigChange], *, validate_only: bool
+    ) -> None:
+        """Alters the configs of a topic; with `validate_only`, only validates the changes.
+
+        Raises the errors of `apply_changes` and `TopicConfig`; then nothing is changed.
+        """
+        overrides = apply_changes(topic.config.overrides, list(changes), LIST_DEFAULTS)
+        self._topic_config(overrides, ALL_BROKERS)
+        if not validate_only:
+            self._set_topic_config(topic, overrides)
+
+    def alter_broker_configs(
+        self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool
+    ) -> None:
+        """Alters the dynamic configs of the broker `name`, or of all brokers (ALL_BROKERS).
+
+        With `validate_only`, only validates the changes. New defaults apply to topics at once.
+        Raises the errors of `BrokerConfigManager.altered`; then nothing is changed.
+        """
+        altered = self.broker_configs.altered(name, changes)
+        if validate_only:
+            return
+        self.broker_configs.replace(name, altered)
+        for topic in self.topics:
+            self._set_topic_config(topic, topic.config.overrides)
+
+    def logger_levels_of(self, node: int) -> LoggerLevels:
+        """Returns the log levels of a node."""
+        return self._logger_levels.setdefault(node, LoggerLevels())
 
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
         """Deletes a topic, its records, and the offsets that groups have committed for it.
@@ -436,11 +495,15 @@ def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
     )
 
 
-def _with_overrides(limits: ConsumerGroupConfig, configs: Mapping[str, str]) -> ConsumerGroupConfig:
-    """Returns `limits` with the dynamic configs of one group."""
-    overrides: dict[str, Any] = {
-        GROUP_SETTINGS[name].field: int(text) for name, text in configs.items()
-    }
+def _with_overrides(
+    limits: ConsumerGroupConfig, of_brokers: Mapping[str, str], configs: Mapping[str, str]
+) -> ConsumerGroupConfig:
+    """Returns `limits` with the dynamic configs of all brokers and of one group."""
+    overrides: dict[str, Any] = {}
+    for name, setting in GROUP_SETTINGS.items():
+        text = configs.get(name, of_brokers.get(f"group.{name}"))
+        if text is not None:
+            overrides[setting.field] = int(text)
     return limits._replace(**overrides)
 
 

@@ -80,6 +80,8 @@ _LEAST: Final = {
 _TRANSACTION_VERSIONS: Final = (0, 1, 2)
 #: The first release that finalizes transaction.version 2 in new clusters.
 _FIRST_RELEASE_OF_TRANSACTION_VERSION: Final = "4.0.0"
+#: The first release that finalizes eligible.leader.replicas.version 1 in new clusters.
+_FIRST_RELEASE_OF_ELR: Final = "4.1.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,9 @@ class BrokerSettings:
     #: Whether a Metadata request creates missing topics (auto.create.topics.enable). Kafka's
     #: default is true; in a test, a misspelt name should be an error.
     auto_create_topics: bool = False
+    #: The log directories that DescribeLogDirs lists (log.dirs). Records are in memory: the names
+    #: belong to no folder. With several names, AlterReplicaLogDirs can move a replica.
+    log_dirs: tuple[str, ...] = ("/kproto/logs",)
     #: Maximum partitions of a new topic. Kafka's controllers allow 10,000 for one CreateTopics.
     max_partitions: int = 10_000
     #: Maximum size of a request; a larger one closes its connection (socket.request.max.bytes).
@@ -317,6 +322,11 @@ class BrokerSettings:
         acls = tuple(Acl.parse(acl) if isinstance(acl, str) else acl for acl in self.acls)
         object.__setattr__(self, "acls", acls)
         object.__setattr__(self, "listeners", tuple(self.listeners))
+        object.__setattr__(self, "log_dirs", tuple(self.log_dirs))
+        if not self.log_dirs or not all(it.startswith("/") for it in self.log_dirs):
+            raise ConfigurationError(
+                f"log_dirs is {self.log_dirs!r}; give absolute paths, such as '/kproto/logs'"
+            )
         object.__setattr__(self, "group_consumer_assignors", tuple(self.group_consumer_assignors))
         check_names(self.listeners)
         if self.listeners:
@@ -362,6 +372,11 @@ class BrokerSettings:
         if self.transaction_version is not None:
             return self.transaction_version
         return 0 if is_before(self.release, _FIRST_RELEASE_OF_TRANSACTION_VERSION) else 2
+
+    @property
+    def has_elr(self) -> bool:
+        """Returns True if new clusters of the release have eligible leader replicas (KIP-966)."""
+        return not is_before(self.release, _FIRST_RELEASE_OF_ELR)
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:

@@ -1,23 +1,23 @@
-"""Lists the topic configs with Kafka's names and defaults, and validates their values.
+"""Validates the configs of topics, and converts them to the limits that the broker applies.
 
 Configs with an attribute in `TopicConfig` take effect. All other configs are stored and described
-but have no effect; most of these configs concern disks, compaction or remote storage. Source: Kafka
-4.4, "Topic Configs".
+but have no effect; most of these configs concern disks or remote storage. Names, defaults and
+bounds are in `config_table`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..records import codec_for_name
 from ..records.codecs.compression import level_for
 from ..wire.errors import ConfigurationError
 from .api_error import api_error
+from .config_table import TOPIC, ConfigSource, ConfigType, checked_value, config_defs, split_list
 
-__all__ = ["DEFAULTS", "TopicConfig"]
+__all__ = ["DEFAULTS", "LIST_DEFAULTS", "NO_CONFIGS", "TopicConfig"]
 
 #: The codec for each value of compression.type; None for the producer's codec.
 _CODECS: Final[Mapping[str, str | None]] = MappingProxyType(
@@ -31,8 +31,7 @@ _CODECS: Final[Mapping[str, str | None]] = MappingProxyType(
     }
 )
 
-_TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
-_CLEANUP_POLICIES: Final = frozenset({"compact", "delete"})
+NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 #: Kafka's log.retention.check.interval.ms.
 _CHECK_INTERVAL_MS: Final = 300_000
@@ -40,73 +39,29 @@ _CHECK_INTERVAL_MS: Final = 300_000
 #: Kafka's producer.id.expiration.ms.
 _PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
-_NEVER: Final = "9223372036854775807"
-
 #: Kafka's defaults by config name. For max.message.bytes, `TopicConfig` uses the broker's
 #: message_max_bytes as the default instead.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "cleanup.policy": "delete",
-        "compression.gzip.level": "-1",
-        "compression.lz4.level": "9",
-        "compression.type": "producer",
-        "compression.zstd.level": "3",
-        "delete.retention.ms": "86400000",
-        "errors.deadletterqueue.group.enable": "false",
-        "file.delete.delay.ms": "60000",
-        "flush.messages": _NEVER,
-        "flush.ms": _NEVER,
-        "follower.replication.throttled.replicas": "",
-        "index.interval.bytes": "4096",
-        "leader.replication.throttled.replicas": "",
-        "local.retention.bytes": "-2",
-        "local.retention.ms": "-2",
-        "max.compaction.lag.ms": _NEVER,
-        "max.decompressed.message.bytes": "2147483639",
-        "max.message.bytes": "1048588",
-        "message.timestamp.after.max.ms": "3600000",
-        "message.timestamp.before.max.ms": _NEVER,
-        "message.timestamp.type": "CreateTime",
-        "min.cleanable.dirty.ratio": "0.5",
-        "min.compaction.lag.ms": "0",
-        "min.insync.replicas": "1",
-        "preallocate": "false",
-        "remote.copy.lag.bytes": "-1",
-        "remote.copy.lag.ms": "0",
-        "remote.log.copy.disable": "false",
-        "remote.log.delete.on.disable": "false",
-        "remote.storage.enable": "false",
-        "retention.bytes": "-1",
-        "retention.ms": "604800000",
-        "segment.bytes": "1073741824",
-        "segment.index.bytes": "10485760",
-        "segment.jitter.ms": "0",
-        "segment.ms": "604800000",
-        "unclean.leader.election.enable": "false",
-    }
+    {name: config.default or "" for name, config in config_defs(TOPIC).items()}
 )
 
 
-class _ConfigKind(NamedTuple):
-    """Holds a format of config values; `name` is its name in error messages."""
-
-    name: str
-    pattern: re.Pattern[str]
-
-
-#: The formats of values. A config has the first format that matches its default.
-_CONFIG_KINDS: Final = (
-    _ConfigKind("a whole number", re.compile(r"-?[0-9]{1,19}")),
-    _ConfigKind("a number", re.compile(r"-?[0-9]+\.[0-9]+")),
-    _ConfigKind("true or false", re.compile("true|false")),
-    _ConfigKind("text", re.compile(".*")),
+#: The default of each topic config that is a list.
+LIST_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: config.default or ""
+        for name, config in config_defs(TOPIC).items()
+        if config.type is ConfigType.LIST
+    }
 )
 
 
 class TopicConfig:
     """Holds the configs of one topic. Raises INVALID_CONFIG for an unknown name or invalid value.
 
-    `configs` are the configs to set; the attribute `overrides` has them. The other attributes are:
+    `configs` are the configs to set; the attribute `overrides` has them. `defaults` are the values
+    of dynamic broker configs, by the names of the topic configs that they are the defaults of. The
+    other attributes are:
 
     max_message_bytes            maximum size of a batch
     timestamp_before_max_ms      how far in the past a producer's timestamp may be
@@ -120,6 +75,7 @@ class TopicConfig:
     producer_id_expiration_ms    time for which the state of an idle producer is kept
     compression                  the codec of stored batches; None to keep the producer's codec
     compression_level            the compression level; None for the default of the codec
+    unclean_leader_election      whether a replica that is not in sync may become the leader
 
     A topic that is only compacted has no retention limits.
     """
@@ -130,58 +86,42 @@ class TopicConfig:
         message_max_bytes: int,
         retention_check_interval_ms: int = _CHECK_INTERVAL_MS,
         producer_id_expiration_ms: int = _PRODUCER_EXPIRATION_MS,
+        defaults: Mapping[str, str] = NO_CONFIGS,
     ) -> None:
-        self._defaults = {**DEFAULTS, "max.message.bytes": str(message_max_bytes)}
-        self.overrides: dict[str, str] = {}
-        for name, value in configs.items():
-            if name not in DEFAULTS:
-                raise api_error("INVALID_CONFIG", f"no topic has a setting {name!r}")
-            if value is None:
-                raise api_error("INVALID_CONFIG", f"setting {name!r} has no value")
-            _check_kind(name, value)
-            self.overrides[name] = value
+        self._defaults = {**DEFAULTS, "max.message.bytes": str(message_max_bytes), **defaults}
+        self._dynamic_defaults = frozenset(defaults)
+        self.overrides = _checked(configs)
         self.max_message_bytes = self._number("max.message.bytes")
         self.timestamp_before_max_ms = self._number("message.timestamp.before.max.ms")
         self.timestamp_after_max_ms = self._number("message.timestamp.after.max.ms")
-        self.log_append_time = self._one_of("message.timestamp.type", _TIMESTAMP_TYPES) == (
-            "LogAppendTime"
-        )
-        self.min_insync_replicas = self._number("min.insync.replicas", least=1)
-        policies = self._cleanup_policies()
+        self.log_append_time = self["message.timestamp.type"] == "LogAppendTime"
+        self.min_insync_replicas = self._number("min.insync.replicas")
+        policies = split_list(self["cleanup.policy"])
         self.requires_keys = "compact" in policies
         is_cut = "delete" in policies
-        retention_ms = self._number("retention.ms", least=-1)
-        self.retention_bytes = int(self["retention.bytes"]) if is_cut else -1
-        self.retention_ms = retention_ms if is_cut else -1
+        self.retention_bytes = self._number("retention.bytes") if is_cut else -1
+        self.retention_ms = self._number("retention.ms") if is_cut else -1
+        self.unclean_leader_election = self["unclean.leader.election.enable"] == "true"
         self.retention_check_interval_ms = retention_check_interval_ms
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        self.compression = _CODECS[self._one_of("compression.type", _CODECS)]
+        self.compression = _CODECS[self["compression.type"]]
         self.compression_level = self._compression_level()
 
     def __getitem__(self, name: str) -> str:
         return self.overrides.get(name, self._defaults[name])
 
-    def _number(self, name: str, least: int = 0) -> int:
-        number = int(self[name])
-        if number < least:
-            raise api_error("INVALID_CONFIG", f"{name} is {number}; it must be at least {least}")
-        return number
+    def source(self, name: str) -> ConfigSource:
+        """Returns the source of a config's value, for the response of CreateTopics."""
+        if name in self.overrides:
+            return ConfigSource.TOPIC
+        if name in self._dynamic_defaults:
+            return ConfigSource.DYNAMIC_DEFAULT_BROKER
+        if self._defaults[name] != DEFAULTS[name]:
+            return ConfigSource.BROKER
+        return ConfigSource.DEFAULT
 
-    def _one_of(self, name: str, allowed: Collection[str]) -> str:
-        if self[name] not in allowed:
-            raise api_error(
-                "INVALID_CONFIG", f"{name} is {self[name]!r}; it is one of {', '.join(allowed)}"
-            )
-        return self[name]
-
-    def _cleanup_policies(self) -> set[str]:
-        policies = {policy.strip() for policy in self["cleanup.policy"].split(",")}
-        if not policies <= _CLEANUP_POLICIES:
-            raise api_error(
-                "INVALID_CONFIG",
-                f"cleanup.policy is {self['cleanup.policy']!r}; it is compact, delete or both",
-            )
-        return policies
+    def _number(self, name: str) -> int:
+        return int(self[name])
 
     def _compression_level(self) -> int | None:
         """Returns the level that is set for the codec; None if no level or no codec is set.
@@ -197,8 +137,20 @@ class TopicConfig:
             raise api_error("INVALID_CONFIG", f"{name}: {error}") from None
 
 
-def _check_kind(name: str, value: str) -> None:
-    """Raises INVALID_CONFIG if `value` does not have the format of the config's default."""
-    kind = next(kind for kind in _CONFIG_KINDS if kind.pattern.fullmatch(DEFAULTS[name]))
-    if not kind.pattern.fullmatch(value):
-        raise api_error("INVALID_CONFIG", f"{name} is {value!r}; it must be {kind.name}")
+def _checked(configs: Mapping[str, str | None]) -> dict[str, str]:
+    """Returns the values of `configs` in Kafka's format. Raises INVALID_CONFIG."""
+    checked: dict[str, str] = {}
+    known = config_defs(TOPIC)
+    for name, value in configs.items():
+        if value is None:
+            raise api_error("INVALID_CONFIG", f"Null value not supported for topic configs: {name}")
+        if name not in known:
+            raise api_error("INVALID_CONFIG", f"Unknown topic config name: {name}")
+        checked[name] = checked_value(known[name], value)
+    if checked.get("remote.storage.enable") == "true":
+        raise api_error(
+            "INVALID_CONFIG",
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured "
+            "with remote log storage.",
+        )
+    return checked

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..wire.uuid import Uuid
@@ -51,6 +51,8 @@ class Topic:
         self.name = name
         self.topic_id = Uuid.random()
         self.config = config
+        #: The configs on nodes whose dynamic broker configs set other defaults, by node id.
+        self._config_by_node: Mapping[int, TopicConfig] = {}
         self.partitions = [
             Partition(index, leader_and_isr=elect(its), storage_limit=storage_limit)
             for index, its in enumerate(replicas)
@@ -70,10 +72,23 @@ class Topic:
             )
         return self.partitions[index]
 
+    def config_at(self, node: int) -> TopicConfig:
+        """Returns the configs of the topic on a node."""
+        return self._config_by_node.get(node, self.config)
+
+    def config_of(self, index: int) -> TopicConfig:
+        """Returns the configs that apply to a partition: those on its leader."""
+        return self.config_at(self.partition(index).leader_and_isr.leader)
+
+    def replace_config(self, config: TopicConfig, by_node: Mapping[int, TopicConfig]) -> None:
+        """Replaces the configs; `by_node` has the configs on nodes that differ from `config`."""
+        self.config = config
+        self._config_by_node = by_node
+
     def after_retention(self, index: int, now_ms: int) -> Partition:
         """Applies retention to a partition, and returns it. Raises the error of `partition`."""
         partition = self.partition(index)
-        apply_retention(partition.log, self.config, now_ms)
+        apply_retention(partition.log, self.config_of(index), now_ms)
         return partition
 
     def check_leader(self, index: int, node_id: int, leader_epoch: int = -1) -> None:
@@ -101,7 +116,7 @@ class Topic:
         replicas.
         """
         leader_and_isr = self.partition(index).leader_and_isr
-        least = min(self.config.min_insync_replicas, len(leader_and_isr.replicas))
+        least = min(self.config_of(index).min_insync_replicas, len(leader_and_isr.replicas))
         if len(leader_and_isr.in_sync) < least:
             raise api_error(
                 "NOT_ENOUGH_REPLICAS",
@@ -204,7 +219,7 @@ class Topics:
         """Applies the retention of each topic to its logs at `now_ms`."""
         for topic in self:
             for partition in topic.partitions:
-                apply_retention(partition.log, topic.config, now_ms)
+                apply_retention(partition.log, topic.config_of(partition.index), now_ms)
 
     def remove(self, topic: Topic) -> None:
         """Deletes a topic and its records, and notifies the watchers of its partitions."""

@@ -36,12 +36,15 @@ PATIENCE_S = 20.0
 
 
 class Talk:
-    """A broker, and the versions of each API in which requests are sent to it."""
+    """A broker, and the versions of each API in which requests are sent to it.
 
-    def __init__(self, bootstrap: str, ranges: dict[int, range]) -> None:
+    Names end with `run`; if `run` is empty, with a random text.
+    """
+
+    def __init__(self, bootstrap: str, ranges: dict[int, range], run: str = "") -> None:
         self.bootstrap = bootstrap
         self._ranges = ranges
-        self._run = uuid.uuid4().hex[:6]
+        self._run = run or uuid.uuid4().hex[:6]
 
     def name(self, start: str) -> str:
         """Returns a name that begins with `start` and is unique to this run."""

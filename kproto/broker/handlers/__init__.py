@@ -3,8 +3,8 @@
 The docstring of each module lists the supported versions with their changes, the KIPs, and the
 features that are left out. A handler gets the request and its `Context`, reads and changes the
 state of the cluster, and returns the response, or None if there is no response (acks=0). A handler
-does not wait: it returns a `DelayedResponse` instead. `token_expiry` has code that two handlers
-share.
+does not wait: it returns a `DelayedResponse` instead. `token_expiry` and `config_alteration` have
+code that handlers share.
 """
 
 from typing import Final
@@ -39,6 +39,7 @@ from .api_29_describe_acls import describe_acls
 from .api_30_create_acls import create_acls
 from .api_31_delete_acls import delete_acls
 from .api_32_describe_configs import describe_configs
+from .api_33_alter_configs import alter_configs
 from .api_36_sasl_authenticate import sasl_authenticate
 from .api_38_create_delegation_token import create_delegation_token
 from .api_39_renew_delegation_token import renew_delegation_token
@@ -57,6 +58,7 @@ from .api_65_describe_transactions import describe_transactions
 from .api_66_list_transactions import list_transactions
 from .api_68_consumer_group_heartbeat import consumer_group_heartbeat
 from .api_69_consumer_group_describe import consumer_group_describe
+from .api_74_list_config_resources import list_config_resources
 
 __all__ = ["KAFKA_APIS"]
 
@@ -91,6 +93,7 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     create_acls,
     delete_acls,
     describe_configs,
+    alter_configs,
     sasl_authenticate,
     create_delegation_token,
     renew_delegation_token,
@@ -109,4 +112,5 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     list_transactions,
     consumer_group_heartbeat,
     consumer_group_describe,
+    list_config_resources,
 )

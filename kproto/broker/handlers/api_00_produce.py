@@ -160,7 +160,9 @@ def _partition(
         if not context.cluster.storage_limit.has(len(data.records or b"")):
             context.cluster.topics.apply_retention(now_ms)
         _check_transaction(context, request, found, partition, data.records, version)
-        appended = append_records(partition, found.config, data.records, version, now_ms)
+        appended = append_records(
+            partition, found.config_at(context.node_id), data.records, version, now_ms
+        )
         start_offset = found.after_retention(data.index, now_ms).log.start_offset
     except BrokerResponseError as error:
         return PartitionProduceResponse(
@@ -255,7 +257,9 @@ def _check_transaction(
         partition.producer_states.check_epoch(producer_id, epoch)
     adds = version >= _FIRST_VERSION_THAT_ADDS
     now_ms = context.clock.now_ms()
-    partition.producer_states.expire(now_ms - topic.config.producer_id_expiration_ms)
+    partition.producer_states.expire(
+        now_ms - topic.config_at(context.node_id).producer_id_expiration_ms
+    )
     partition.producer_states.start_verification(
         producer_id, epoch, sequence, now_ms, starts_at_zero=adds
     )

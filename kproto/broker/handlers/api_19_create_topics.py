@@ -37,10 +37,6 @@ from ..topics import METADATA_LOG, Topic
 #: the client is throttled.
 _FIRST_VERSION_OF_STRICT_QUOTA: Final = 6
 
-#: The source of a config's value (DescribeConfigs' ConfigSource).
-_TOPIC_CONFIG: Final = 1
-_DEFAULT_CONFIG: Final = 5
-
 
 @handles(CreateTopicsRequest, versions=range(8))
 def create_topics(
@@ -112,7 +108,7 @@ def _created(topic: Topic) -> CreatableTopicResult:
             CreatableTopicConfigs(
                 name=name,
                 value=topic.config[name],
-                config_source=_TOPIC_CONFIG if name in topic.config.overrides else _DEFAULT_CONFIG,
+                config_source=topic.config.source(name),
             )
             for name in DEFAULTS
         ],

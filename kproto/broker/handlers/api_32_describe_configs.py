@@ -5,13 +5,12 @@ v2      a throttled response is sent at once (KIP-219)
 v3      types and documentation (KIP-569)
 v4      flexible
 
-For a topic, the response has all configs. For a broker, the response has most of the configs that
-correspond to a setting of `BrokerSettings`. For a group, the response has the configs in
-`group_configs.GROUP_SETTINGS`. If the request names configs, the response has only the named
-configs. A broker describes only itself.
+For a topic, a broker, a group and a client metrics subscription, the response has all configs of
+Kafka 4.4.0; for a logger, its level. For the broker "" the response has the dynamic configs of all
+brokers. If the request names configs, the response has only the named configs. A broker describes
+only itself. Configs without a setting in `BrokerSettings` have Kafka's defaults.
 
-Left out: documentation; cluster-wide defaults (broker ""), loggers and client metrics, for which
-the response has no configs; configs of share groups and streams groups.
+Left out: documentation.
 """
 
 from __future__ import annotations
@@ -31,29 +30,30 @@ from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..authorization import allows
 from ..authorizer import AUTHORIZATION_ERRORS, CLUSTER_NAME, Operation, ResourceType
-from ..config_entries import ConfigEntry, ConfigSource, broker_entries, group_entries, topic_entries
+from ..config_entries import (
+    ConfigEntry,
+    ConfigSource,
+    all_brokers_entries,
+    broker_entries,
+    client_metrics_entries,
+    group_entries,
+    logger_entries,
+    topic_entries,
+)
 from ..context import Context
+from ..dynamic_configs import ALL_BROKERS
 from ..registry import handles
 from ..topics import check_topic_name
-
-_TOPIC: Final = 2
-_BROKER: Final = 4
-_BROKER_LOGGER: Final = 8
-_CLIENT_METRICS: Final = 16
-_GROUP: Final = 32
+from .config_alteration import (
+    BROKER_LOGGERS,
+    BROKERS,
+    CLIENT_METRICS,
+    GROUPS,
+    RESOURCE_TYPES,
+    TOPICS,
+)
 
 _FIRST_VERSION_OF_TYPES: Final = 3
-
-#: The authorizer's resource type for each resource type of configs.
-_RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
-    {
-        _TOPIC: ResourceType.TOPIC,
-        _BROKER: ResourceType.CLUSTER,
-        _BROKER_LOGGER: ResourceType.CLUSTER,
-        _CLIENT_METRICS: ResourceType.CLUSTER,
-        _GROUP: ResourceType.GROUP,
-    }
-)
 
 
 @handles(DescribeConfigsRequest, versions=range(5))
@@ -64,13 +64,13 @@ def describe_configs(
 
     As in Kafka, resources that the client may not describe come last.
     """
-    unknown = [it for it in request.resources if it.resource_type not in _RIGHT_TO]
+    unknown = [it for it in request.resources if it.resource_type not in RESOURCE_TYPES]
     if unknown:
         why = api_error("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
         return DescribeConfigsResponse(results=[_failed(it, why) for it in request.resources])
     described, denied = [], []
     for resource in request.resources:
-        kind = _RIGHT_TO[resource.resource_type]
+        kind = RESOURCE_TYPES[resource.resource_type]
         name = CLUSTER_NAME if kind is ResourceType.CLUSTER else resource.resource_name
         if not allows(context, Operation.DESCRIBE_CONFIGS, kind, name):
             why = api_error(
@@ -90,42 +90,46 @@ def describe_configs(
 
 def _topic(context: Context, name: str) -> list[ConfigEntry]:
     check_topic_name(name)
-    return topic_entries(context.cluster.topics.named(name).config, context.settings)
+    cluster = context.cluster
+    config = cluster.topics.named(name).config
+    return topic_entries(config, context.settings, cluster.broker_configs)
 
 
 def _broker(context: Context, name: str) -> list[ConfigEntry]:
-    if not name:
-        return []  # cluster-wide defaults are never set
+    if name == ALL_BROKERS:
+        return all_brokers_entries(context.cluster.broker_configs)
     _check_broker(context, name)
-    return broker_entries(context.settings)
+    return broker_entries(context.settings, context.cluster.broker_configs)
 
 
 def _loggers(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        raise api_error("INVALID_REQUEST", "the id of the broker is empty")
+        raise api_error("INVALID_REQUEST", "Broker id must not be empty")
     _check_broker(context, name)
-    return []
+    return logger_entries(context.cluster.logger_levels_of(context.node_id).levels())
 
 
 def _group(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
         raise api_error("INVALID_REQUEST", "Group name must not be empty")
-    return group_entries(context.cluster.group_configs.configs_of(name), context.settings)
+    cluster = context.cluster
+    configs = cluster.group_configs.configs_of(name)
+    return group_entries(configs, context.settings, cluster.broker_configs)
 
 
-def _nothing(context: Context, name: str) -> list[ConfigEntry]:
+def _client_metrics(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        raise api_error("INVALID_REQUEST", "the name is empty")
-    return []
+        raise api_error("INVALID_REQUEST", "Client metrics subscription name must not be empty")
+    return client_metrics_entries(context.cluster.client_metrics_configs.configs_of(name))
 
 
 _DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[ConfigEntry]]]] = MappingProxyType(
     {
-        _TOPIC: _topic,
-        _BROKER: _broker,
-        _BROKER_LOGGER: _loggers,
-        _CLIENT_METRICS: _nothing,
-        _GROUP: _group,
+        TOPICS: _topic,
+        BROKERS: _broker,
+        BROKER_LOGGERS: _loggers,
+        CLIENT_METRICS: _client_metrics,
+        GROUPS: _group,
     }
 )
 
@@ -135,7 +139,7 @@ def _check_broker(context: Context, name: str) -> None:
     if name != str(context.node_id):
         raise api_error(
             "INVALID_REQUEST",
-            f"this is broker {context.node_id}; {name!r} is another one, or no id",
+            f"Unexpected broker id, expected {context.node_id} but received {name}",
         )
 
 

@@ -51,7 +51,7 @@ def _partition(context: Context, name: str, index: int) -> PartitionResponse:
         topic = context.cluster.topics.named(name)
         topic.check_leader(index, context.node_id)
         partition = topic.partition(index)
-        expiration_ms = topic.config.producer_id_expiration_ms
+        expiration_ms = topic.config_at(context.node_id).producer_id_expiration_ms
         partition.producer_states.expire(context.clock.now_ms() - expiration_ms)
     except BrokerResponseError as error:
         return PartitionResponse(

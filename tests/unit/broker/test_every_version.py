@@ -94,6 +94,7 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         30: (0, 3),
         31: (0, 3),
         32: (0, 4),
+        33: (0, 2),
         36: (0, 2),
         38: (0, 3),
         39: (0, 2),
@@ -112,6 +113,7 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         66: (0, 2),
         68: (0, 1),
         69: (0, 1),
+        74: (0, 1),
     }
 
 

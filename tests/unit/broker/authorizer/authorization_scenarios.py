@@ -15,6 +15,11 @@ from kproto.broker.registry import by_key
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
+from tests.unit.broker.authorizer.admin_requests import (
+    alter_configs,
+    error_of_first_response,
+    list_config_resources,
+)
 from tests.unit.broker.authorizer.authorized_requests import (
     HIDDEN,
     SEEN,
@@ -125,6 +130,12 @@ class Scene:
 
 
 AlterOp, Of = Operation, ResourceType
+
+_CONFIGS_OF: Final = (
+    (Of.CLUSTER, 4, "1", "of brokers"),
+    (Of.TOPIC, 2, "t", "of topics"),
+    (Of.GROUP, 32, "g", "of groups"),
+)
 
 SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     0: (
@@ -426,6 +437,16 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             when="of groups",
         ),
     ),
+    33: tuple(
+        Scene(
+            AlterOp.ALTER_CONFIGS,
+            of,
+            alter_configs(kind, name),
+            error_of_first_response,
+            when=when,
+        )
+        for of, kind, name, when in _CONFIGS_OF
+    ),
     38: (
         Scene(
             AlterOp.CREATE_TOKENS,
@@ -474,15 +495,10 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             AlterOp.ALTER_CONFIGS,
             of,
             incremental_alter_configs(kind, name),
-            lambda answer: error(answer.responses[0]),
+            error_of_first_response,
             when=when,
-            fine="NONE" if of is Of.GROUP else "INVALID_REQUEST",  # only groups are supported
         )
-        for of, kind, name, when in (
-            (Of.CLUSTER, 4, "1", "of brokers"),
-            (Of.TOPIC, 2, "t", "of topics"),
-            (Of.GROUP, 32, "g", "of groups"),
-        )
+        for of, kind, name, when in _CONFIGS_OF
     ),
     48: (Scene(AlterOp.DESCRIBE_CONFIGS, Of.CLUSTER, describe_quotas, error),),
     49: (
@@ -537,4 +553,5 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             when="topics of members",
         ),
     ),
+    74: (Scene(AlterOp.DESCRIBE_CONFIGS, Of.CLUSTER, list_config_resources, error),),
 }
