@@ -6,7 +6,7 @@ Handlers read and change the state through `Context.cluster`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from .authorizer import Acl, Authorizer
 from .config_changes import ConfigChange, apply_changes
 from .coordinators import CoordinatorType, InternalTopicCoordinators
 from .dynamic_configs import ALL_BROKERS, BrokerConfigManager, ClientMetricsConfigManager
+from .features import FEATURES, TRANSACTION_VERSION, FeatureManager, FeatureUpdate
 from .group_configs import GROUP_SETTINGS, GroupConfigManager
 from .groups import (
     ClassicGroupLimits,
@@ -38,7 +39,7 @@ from .leader_election import (
 from .listeners import Endpoint
 from .logger_levels import LoggerLevels
 from .quotas import ClientQuotaManager, QuotaTable
-from .replica_placement import Replicas, place_replicas
+from .replica_placement import Replicas, place_added_partitions, place_replicas
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
@@ -89,6 +90,9 @@ class ClusterState:
         self._stopped: set[int] = set()
         #: The node id of the controller; None for the live node with the lowest id.
         self._controller: int | None = None
+        #: Rises when the controller changes.
+        self.controller_epoch = 1
+        self.features = FeatureManager(_feature_levels(settings))
         #: Dynamic configs of groups, which override broker settings.
         self.group_configs = GroupConfigManager(settings)
         #: Dynamic configs of brokers, which override broker settings.
@@ -256,8 +260,14 @@ class ClusterState:
             raise ConfigurationError(f"broker {node} is stopped; start it first")
         self._set_controller(node)
 
+    @property
+    def metadata_offset(self) -> int:
+        """Returns the number of changes of topics and features, as an offset of Kafka's log."""
+        return self.topics.created_count + self.topics.deleted_count + self.features.epoch
+
     def _set_controller(self, node: int) -> None:
         self._controller = node
+        self.controller_epoch += 1
         logger.info("the controller is broker %d", node)
 
     def coordinator(self, kind: CoordinatorType, key: str) -> int:
@@ -320,6 +330,22 @@ class ClusterState:
         if found.update_leader_and_isr(elect_leader(found.leader_and_isr, node, self.alive)):
             epoch = found.log.epochs.current
             logger.info("%s-%d: broker %d leads, epoch %d", topic, partition, node, epoch)
+
+    def update_leader_and_isr(
+        self,
+        topic: Topic,
+        index: int,
+        decide: Callable[[LeaderAndIsr, Container[int]], LeaderAndIsr],
+    ) -> None:
+        """Replaces replicas, leader and ISR of a partition by the result of `decide`.
+
+        `decide` gets the state of the partition and the ids of the live nodes. Raises the errors of
+        `decide`; then nothing is changed.
+        """
+        partition = topic.partition(index)
+        if partition.update_leader_and_isr(decide(partition.leader_and_isr, self.alive)):
+            leader, epoch = partition.leader_and_isr.leader, partition.log.epochs.current
+            logger.info("%s-%d: broker %d leads, epoch %d", topic.name, index, leader, epoch)
 
     def truncate(self, topic: str, partition: int, offset: int) -> int:
         """Truncates a log at `offset`; returns the new end offset.
@@ -411,6 +437,16 @@ class ClusterState:
         }
         topic.replace_config(self._topic_config(overrides, ALL_BROKERS), by_node)
 
+    def update_features(self, updates: Iterable[FeatureUpdate], *, validate_only: bool) -> None:
+        """Updates the finalized levels of features; with `validate_only`, only validates them.
+
+        Raises INVALID_UPDATE_VERSION; then nothing is changed.
+        """
+        levels = self.features.updated(updates, self.controller_id)
+        if not validate_only:
+            self.features.replace(levels)
+            self.transaction_coordinator.transaction_version = levels.get(TRANSACTION_VERSION, 0)
+
     # Dynamic configs
 
     def alter_topic_configs(
@@ -444,6 +480,29 @@ class ClusterState:
         """Returns the log levels of a node."""
         return self._logger_levels.setdefault(node, LoggerLevels())
 
+    def plan_partitions(
+        self, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> list[Replicas]:
+        """Returns the replicas of the partitions that bring a topic to `count` partitions.
+
+        Raises the errors of `place_added_partitions`.
+        """
+        return place_added_partitions(
+            topic.name,
+            len(topic.partitions),
+            count,
+            assignments,
+            replication_factor=len(topic.partitions[0].leader_and_isr.replicas),
+            nodes=self._alternate_racks(self.alive),
+            stopped=self._alternate_racks(sorted(self._stopped)),
+            most=self._settings.max_partitions,
+        )
+
+    def add_partitions(self, topic: Topic, replicas: Sequence[Replicas]) -> None:
+        """Adds partitions to a topic; `plan_partitions` has returned their `replicas`."""
+        topic.add_partitions(replicas)
+        self.topics.on_partitions_added()
+
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
         """Deletes a topic, its records, and the offsets that groups have committed for it.
 
@@ -476,6 +535,17 @@ class ClusterState:
     def _alternate_racks(self, nodes: list[int]) -> list[int]:
         racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
         return alternate_racks(nodes, racks)
+
+
+def _feature_levels(settings: BrokerSettings) -> dict[str, int]:
+    """Returns the levels of the features in a new cluster of the release of `settings`.
+
+    Before Kafka 4.4, only transaction.version can be finalized.
+    """
+    levels = {}
+    if settings.has_all_features:
+        levels = {name: feature.default for name, feature in FEATURES.items()}
+    return {**levels, TRANSACTION_VERSION: settings.transaction_version_level}
 
 
 def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:

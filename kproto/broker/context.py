@@ -9,6 +9,7 @@ from ..clock import Clock
 from .api_error import api_error
 from .cluster_state import ClusterState
 from .faults.outcomes import Refuse
+from .features import GROUP_VERSION
 from .fetch_sessions import FetchSessionCache
 from .groups import ClockReading
 from .groups.group_coordinator import GroupCoordinator
@@ -74,7 +75,8 @@ class Context:
 
     def check_consumer_protocol(self) -> None:
         """Raises UNSUPPORTED_VERSION if the consumer group protocol (KIP-848) is not enabled."""
-        if not self.settings.has_consumer_protocol:
+        has_feature = self.cluster.features.levels.get(GROUP_VERSION, 1) > 0
+        if not self.settings.has_consumer_protocol or not has_feature:
             raise api_error(
                 "UNSUPPORTED_VERSION", "the consumer protocol is not enabled on the broker"
             )

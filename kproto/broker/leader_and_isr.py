@@ -17,12 +17,15 @@ NO_LEADER: Final = -1
 class LeaderAndIsr:
     """Holds the node ids of a partition's replicas, leader (or NO_LEADER) and ISR (`in_sync`).
 
-    The leader epoch is stored with the log: see `LeaderEpochCache`.
+    During a reassignment, `replicas` includes `adding` and `removing`. The leader epoch is stored
+    with the log: see `LeaderEpochCache`.
     """
 
     replicas: Replicas
     leader: int
     in_sync: tuple[int, ...]
+    adding: Replicas = ()
+    removing: Replicas = ()
 
     @classmethod
     def first(cls, replicas: Replicas) -> LeaderAndIsr:

@@ -6,17 +6,19 @@ leader epoch rises when the leader changes, and also when a partition loses its 
 leader again. If only the ISR changes, the leader epoch stays the same, as in Kafka since metadata
 version 3.6 (KAFKA-15021).
 
-This module omits eligible leader replicas (KIP-966), automatic unclean elections, and the election
-of preferred leaders, which Kafka repeats every five minutes.
+This module omits eligible leader replicas (KIP-966), automatic unclean elections, and the automatic
+election of preferred leaders, which Kafka repeats every five minutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from typing import Final
 
 from .api_error import api_error
 from .leader_and_isr import NO_LEADER, LeaderAndIsr
+from .reassignment import complete_reassignment
 from .replica_placement import Replicas
 
 __all__ = [
@@ -24,8 +26,13 @@ __all__ = [
     "after_broker_stop",
     "alternate_racks",
     "elect_leader",
+    "elect_preferred",
+    "elect_unclean",
     "initial_leader_and_isr",
 ]
+
+
+_NOT_NEEDED: Final = "Leader election not needed for topic partition."
 
 
 def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderAndIsr:
@@ -64,7 +71,7 @@ def after_broker_start(current: LeaderAndIsr, node: int, alive: Container[int]) 
         return current
     # If `node` is the new leader, all live followers catch up with it and join the ISR.
     in_sync = tuple(each for each in current.replicas if each in current.in_sync or each in alive)
-    return replace(current, in_sync=in_sync)
+    return complete_reassignment(replace(current, in_sync=in_sync), alive)
 
 
 def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
@@ -85,6 +92,40 @@ def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> Lea
             f"{_listed(current.in_sync)}",
         )
     return replace(current, leader=node)
+
+
+def elect_preferred(current: LeaderAndIsr, alive: Container[int]) -> LeaderAndIsr:
+    """Returns the state with the first replica as the leader (KIP-183).
+
+    Raises ELECTION_NOT_NEEDED if it leads already, and PREFERRED_LEADER_NOT_AVAILABLE if it is
+    stopped or not in sync.
+    """
+    preferred = current.replicas[0]
+    if current.leader == preferred:
+        raise api_error("ELECTION_NOT_NEEDED", _NOT_NEEDED)
+    if preferred not in alive or preferred not in current.in_sync:
+        raise api_error(
+            "PREFERRED_LEADER_NOT_AVAILABLE",
+            "The preferred leader was not available.",
+        )
+    return replace(current, leader=preferred)
+
+
+def elect_unclean(current: LeaderAndIsr, alive: Container[int]) -> LeaderAndIsr:
+    """Returns the state with the first live replica as the leader and the only in-sync replica.
+
+    The replica may be out of sync (KIP-460). Raises ELECTION_NOT_NEEDED if the partition has a
+    leader, and ELIGIBLE_LEADERS_NOT_AVAILABLE if no replica is alive.
+    """
+    if current.leader != NO_LEADER:
+        raise api_error("ELECTION_NOT_NEEDED", _NOT_NEEDED)
+    leader = next((node for node in current.replicas if node in alive), NO_LEADER)
+    if leader == NO_LEADER:
+        raise api_error(
+            "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+            "Eligible topic partition leaders are not available.",
+        )
+    return replace(current, leader=leader, in_sync=(leader,))
 
 
 def alternate_racks(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from .api_error import api_error
 
-__all__ = ["Replicas", "place_replicas"]
+__all__ = ["Replicas", "check_replicas", "place_added_partitions", "place_replicas"]
 
 Replicas = tuple[int, ...]
 """The node ids of a partition's replicas; the first is the preferred leader."""
@@ -77,6 +77,80 @@ def place_replicas(
         _neighbours(index, here, nodes) + _neighbours(index, copies - here, stopped)
         for index in range(count)
     ]
+
+
+def place_added_partitions(
+    topic: str,
+    present: int,
+    count: int,
+    assignments: Sequence[Sequence[int]] | None,
+    *,
+    replication_factor: int,
+    nodes: Sequence[int],
+    most: int,
+    stopped: Sequence[int] = (),
+) -> list[Replicas]:
+    """Returns the replicas of the partitions that are added to `topic`.
+
+    The topic has `present` partitions before, and `count` afterwards. `assignments` has the node
+    ids of each added partition; None places the replicas as `place_replicas` does. Raises
+    INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR and POLICY_VIOLATION.
+    """
+    if count == present:
+        raise api_error("INVALID_PARTITIONS", f"Topic already has {present} partition(s).")
+    added = count - present
+    if added < 0:
+        raise api_error(
+            "INVALID_PARTITIONS",
+            f"The topic {topic} currently has {present} partition(s); {count} would not be an "
+            "increase.",
+        )
+    if assignments is not None and len(assignments) != added:
+        raise api_error(
+            "INVALID_REPLICA_ASSIGNMENT",
+            f"Attempted to add {added} additional partition(s), but only {len(assignments)} "
+            "assignment(s) were specified.",
+        )
+    if added > most:
+        raise api_error(
+            "POLICY_VIOLATION", "Excessively large number of additional partitions per request."
+        )
+    if assignments is not None:
+        for replicas in assignments:
+            check_replicas(replicas, [*nodes, *stopped])
+            if len(replicas) != replication_factor:
+                raise api_error(
+                    "INVALID_REPLICA_ASSIGNMENT",
+                    f"The manual partition assignment includes a partition with {len(replicas)} "
+                    "replica(s), but this is not consistent with previous partitions, which have "
+                    f"{replication_factor} replica(s).",
+                )
+        return [tuple(replicas) for replicas in assignments]
+    if replication_factor > len(nodes) + len(stopped) or not nodes:
+        raise api_error(
+            "INVALID_REPLICATION_FACTOR",
+            f"{replication_factor} replicas need as many brokers; {len(nodes)} are alive",
+        )
+    here = min(replication_factor, len(nodes))
+    return [
+        _neighbours(index, here, nodes) + _neighbours(index, replication_factor - here, stopped)
+        for index in range(present, count)
+    ]
+
+
+def check_replicas(replicas: Sequence[int], nodes: Sequence[int]) -> None:
+    """Raises INVALID_REPLICA_ASSIGNMENT unless `replicas` are some of `nodes`, each once."""
+    if not replicas:
+        reason = "an empty replica list"
+    elif unknown := [node for node in replicas if node not in nodes]:
+        reason = f"broker {unknown[0]}, but no such broker is registered"
+    elif repeated := [node for node in replicas if replicas.count(node) > 1]:
+        reason = f"the broker {repeated[0]} more than once"
+    else:
+        return
+    raise api_error(
+        "INVALID_REPLICA_ASSIGNMENT", f"The manual partition assignment includes {reason}."
+    )
 
 
 def _neighbours(index: int, count: int, nodes: Sequence[int]) -> Replicas:

@@ -80,6 +80,8 @@ _LEAST: Final = {
 _TRANSACTION_VERSIONS: Final = (0, 1, 2)
 #: The first release that finalizes transaction.version 2 in new clusters.
 _FIRST_RELEASE_OF_TRANSACTION_VERSION: Final = "4.0.0"
+#: The first release with the features and levels of `features.FEATURES`.
+_FIRST_RELEASE_OF_ALL_FEATURES: Final = "4.4.0"
 #: The first release that finalizes eligible.leader.replicas.version 1 in new clusters.
 _FIRST_RELEASE_OF_ELR: Final = "4.1.0"
 
@@ -372,6 +374,11 @@ class BrokerSettings:
         if self.transaction_version is not None:
             return self.transaction_version
         return 0 if is_before(self.release, _FIRST_RELEASE_OF_TRANSACTION_VERSION) else 2
+
+    @property
+    def has_all_features(self) -> bool:
+        """Returns True if the broker lists the features of Kafka 4.4."""
+        return not is_before(self.release, _FIRST_RELEASE_OF_ALL_FEATURES)
 
     @property
     def has_elr(self) -> bool:

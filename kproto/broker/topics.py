@@ -53,9 +53,16 @@ class Topic:
         self.config = config
         #: The configs on nodes whose dynamic broker configs set other defaults, by node id.
         self._config_by_node: Mapping[int, TopicConfig] = {}
-        self.partitions = [
-            Partition(index, leader_and_isr=elect(its), storage_limit=storage_limit)
-            for index, its in enumerate(replicas)
+        self._storage_limit = storage_limit
+        self._elect = elect
+        self.partitions: list[Partition] = []
+        self.add_partitions(replicas)
+
+    def add_partitions(self, replicas: Sequence[Replicas]) -> None:
+        """Adds partitions after the present partitions; `replicas` has the replicas of each."""
+        self.partitions += [
+            Partition(index, leader_and_isr=self._elect(its), storage_limit=self._storage_limit)
+            for index, its in enumerate(replicas, len(self.partitions))
         ]
 
     @property
@@ -147,7 +154,8 @@ class Topics:
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        #: How many topics were created, including those that were deleted later.
+        #: How many topics were created, including those that were deleted later, and how often
+        #: partitions were added to topics.
         self.created_count = 0
         #: How many topics were deleted.
         self.deleted_count = 0
@@ -213,6 +221,10 @@ class Topics:
         """Adds a topic; the caller has called `check_new_name`."""
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
+        self.created_count += 1
+
+    def on_partitions_added(self) -> None:
+        """Makes the groups that subscribe to a topic notice its new partitions."""
         self.created_count += 1
 
     def apply_retention(self, now_ms: int) -> None:

@@ -9,12 +9,20 @@ import pytest
 from kproto.broker import BrokerSettings
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
-from tests.support.embedded import threaded_broker
-from tools.kafka import KafkaNode
+from tests.support.embedded import threaded_broker, threaded_cluster
+from tools.kafka import KafkaCluster, KafkaNode
 
 from .config_conversations import STATIC, altering_configs, describing_all_configs
 from .conversations import Said
 from .talk import Talk, ranges
+from .task_conversations import (
+    adding_partitions,
+    describing_log_dirs,
+    describing_the_cluster,
+    paging_through_topics,
+    reassigning_partitions,
+    updating_features,
+)
 
 pytestmark = pytest.mark.kafka
 
@@ -22,6 +30,18 @@ VERSION = "4.4.0"
 
 #: Settings with which the embedded broker has the configs of Kafka's nodes.
 SETTINGS = BrokerSettings(group_consumer_assignment_interval_ms=1_000, default_replication_factor=1)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[KafkaCluster]:
+    """Yields a new cluster of three nodes."""
+    kafka = KafkaCluster(VERSION, config={"min.insync.replicas": "1"})
+    try:
+        kafka.start()
+    except CANNOT_START as error:
+        not_available(f"Kafka {VERSION}", error)
+    yield kafka
+    kafka.close()
 
 
 @pytest.fixture(scope="module")
@@ -37,22 +57,44 @@ def node() -> Iterator[KafkaNode]:
 
 
 @pytest.mark.parametrize(
-    "conversation", [describing_all_configs, altering_configs], ids=lambda it: it.__name__
+    "conversation",
+    [
+        describing_all_configs,
+        altering_configs,
+        adding_partitions,
+        describing_log_dirs,
+        paging_through_topics,
+        updating_features,
+        describing_the_cluster,
+    ],
+    ids=lambda it: it.__name__,
 )
 def test_embedded_broker_answers_administrators_as_kafka_does(
     conversation: Callable[[Talk], Said], node: KafkaNode
 ) -> None:
-    theirs = [(str(request), answer) for request, answer in conversation(_talk(node.bootstrap))]
+    theirs = _said(conversation, node.bootstrap)
     with threaded_broker(SETTINGS) as broker:
-        ours = [(str(request), answer) for request, answer in conversation(_talk(broker.bootstrap))]
-    differing = {
-        request: (answer, dict(theirs).get(request))
-        for request, answer in ours
-        if answer != dict(theirs).get(request) and STATIC not in (answer, dict(theirs).get(request))
-    }
-    assert {it for it, _ in ours} ^ {it for it, _ in theirs} == set()
-    assert not differing, "\n".join(f"{request}: {both}" for request, both in differing.items())
+        ours = _said(conversation, broker.bootstrap)
+    _compare(ours, theirs)
 
 
-def _talk(bootstrap: str) -> Talk:
-    return Talk(bootstrap, ranges(bootstrap), "same")
+def test_embedded_cluster_reassigns_partitions_as_kafka_does(cluster: KafkaCluster) -> None:
+    theirs = _said(reassigning_partitions, cluster.bootstrap)
+    with threaded_cluster() as embedded:
+        ours = _said(reassigning_partitions, embedded.bootstrap)
+    _compare(ours, theirs)
+
+
+def _said(conversation: Callable[[Talk], Said], bootstrap: str) -> dict[str, object]:
+    talk = Talk(bootstrap, ranges(bootstrap), "same")
+    return {str(request): answer for request, answer in conversation(talk)}
+
+
+def _compare(ours: dict[str, object], theirs: dict[str, object]) -> None:
+    assert ours.keys() == theirs.keys()
+    differing = [
+        f"{request}: ours {answer}, theirs {theirs[request]}"
+        for request, answer in ours.items()
+        if answer != theirs[request] and STATIC not in (answer, theirs[request])
+    ]
+    assert not differing, "\n".join(differing)

@@ -40,18 +40,26 @@ from .api_30_create_acls import create_acls
 from .api_31_delete_acls import delete_acls
 from .api_32_describe_configs import describe_configs
 from .api_33_alter_configs import alter_configs
+from .api_34_alter_replica_log_dirs import alter_replica_log_dirs
+from .api_35_describe_log_dirs import describe_log_dirs
 from .api_36_sasl_authenticate import sasl_authenticate
+from .api_37_create_partitions import create_partitions
 from .api_38_create_delegation_token import create_delegation_token
 from .api_39_renew_delegation_token import renew_delegation_token
 from .api_40_expire_delegation_token import expire_delegation_token
 from .api_41_describe_delegation_token import describe_delegation_token
 from .api_42_delete_groups import delete_groups
+from .api_43_elect_leaders import elect_leaders
 from .api_44_incremental_alter_configs import incremental_alter_configs
+from .api_45_alter_partition_reassignments import alter_partition_reassignments
+from .api_46_list_partition_reassignments import list_partition_reassignments
 from .api_47_offset_delete import offset_delete
 from .api_48_describe_client_quotas import describe_client_quotas
 from .api_49_alter_client_quotas import alter_client_quotas
 from .api_50_describe_user_scram_credentials import describe_user_scram_credentials
 from .api_51_alter_user_scram_credentials import alter_user_scram_credentials
+from .api_55_describe_quorum import describe_quorum
+from .api_57_update_features import update_features
 from .api_60_describe_cluster import describe_cluster
 from .api_61_describe_producers import describe_producers
 from .api_65_describe_transactions import describe_transactions
@@ -59,6 +67,7 @@ from .api_66_list_transactions import list_transactions
 from .api_68_consumer_group_heartbeat import consumer_group_heartbeat
 from .api_69_consumer_group_describe import consumer_group_describe
 from .api_74_list_config_resources import list_config_resources
+from .api_75_describe_topic_partitions import describe_topic_partitions
 
 __all__ = ["KAFKA_APIS"]
 
@@ -94,18 +103,26 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     delete_acls,
     describe_configs,
     alter_configs,
+    alter_replica_log_dirs,
+    describe_log_dirs,
     sasl_authenticate,
+    create_partitions,
     create_delegation_token,
     renew_delegation_token,
     expire_delegation_token,
     describe_delegation_token,
     delete_groups,
+    elect_leaders,
     incremental_alter_configs,
+    alter_partition_reassignments,
+    list_partition_reassignments,
     offset_delete,
     describe_client_quotas,
     alter_client_quotas,
     describe_user_scram_credentials,
     alter_user_scram_credentials,
+    describe_quorum,
+    update_features,
     describe_cluster,
     describe_producers,
     describe_transactions,
@@ -113,4 +130,5 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     consumer_group_heartbeat,
     consumer_group_describe,
     list_config_resources,
+    describe_topic_partitions,
 )

@@ -11,7 +11,7 @@ response that is encoded as v0. The response lists the versions of ApiVersions, 
 can retry with one of them (KIP-511). If the release of the broker has no v3, this response lists no
 API.
 
-Left out: features other than transaction.version.
+Left out: features other than transaction.version of a release before 4.4.
 """
 
 from __future__ import annotations
@@ -31,16 +31,13 @@ from ...messages.api_versions_response import (
 )
 from ...protocol.error_codes import code_of
 from ..context import Context
+from ..features import FEATURES
 from ..registry import handles
 
 _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_VERSION_OF_SOFTWARE: Final = 3
 _UNKNOWN_NODE: Final = -1
 _FIRST_VERSION_OF_LEVEL_0: Final = 4
-_TRANSACTION_VERSION: Final = "transaction.version"
-_HIGHEST_LEVEL: Final = 2
-#: The epoch of the finalized features, which is constant because the features never change.
-_FEATURES_EPOCH: Final = 1
 
 
 def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
@@ -68,28 +65,33 @@ def api_versions(
             for key, versions in sorted(context.versions.items(), key=itemgetter(0))
         ]
     )
-    _add_features(response, context.settings.transaction_version_level, version)
+    _add_features(response, context, version)
     return response
 
 
-def _add_features(response: ApiVersionsResponse, level: int, version: int) -> None:
-    """Adds the feature transaction.version (KIP-890), if it is finalized.
+def _add_features(response: ApiVersionsResponse, context: Context, version: int) -> None:
+    """Adds the features of the cluster, if any is finalized.
 
-    A response of v3 lists no supported features, because clients of v3 take a lowest supported
-    level of 0 as an error.
+    A response of v3 omits features with a lowest supported level of 0, because clients of v3 take
+    this level as an error.
     """
-    if level == 0:
+    features = context.cluster.features
+    if not features.finalized:
         return
-    if version >= _FIRST_VERSION_OF_LEVEL_0:
-        response.supported_features = SupportedFeatureKeyCollection(
-            [SupportedFeatureKey(name=_TRANSACTION_VERSION, max_version=_HIGHEST_LEVEL)]
-        )
-    response.finalized_features_epoch = _FEATURES_EPOCH
+    response.supported_features = SupportedFeatureKeyCollection(
+        [
+            SupportedFeatureKey(
+                name=name, min_version=FEATURES[name].least, max_version=FEATURES[name].most
+            )
+            for name in features.levels
+            if FEATURES[name].least > 0 or version >= _FIRST_VERSION_OF_LEVEL_0
+        ]
+    )
+    response.finalized_features_epoch = features.epoch
     response.finalized_features = FinalizedFeatureKeyCollection(
         [
-            FinalizedFeatureKey(
-                name=_TRANSACTION_VERSION, max_version_level=level, min_version_level=level
-            )
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in features.finalized.items()
         ]
     )
 

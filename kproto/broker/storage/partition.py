@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...records import RecordBatch
 from ...stored.transaction_markers import TxnMarker, encode_txn_marker
 from ..leader_and_isr import LeaderAndIsr
@@ -32,10 +34,16 @@ class Partition:
         self.leader_and_isr = LeaderAndIsr.first((0,)) if leader_and_isr is None else leader_and_isr
         self.log = MemoryLog(storage_limit) if log is None else log
         self.producer_states = ProducerStateManager()
+        #: The log directories to which AlterReplicaLogDirs has moved replicas, by node id.
+        self.log_dirs: dict[int, str] = {}
         #: Notifies of each new leader epoch, and of the deletion of the topic. The group
         #: coordinator watches `moved`, to unload groups. `log` notifies of these two events, and
         #: also of appends.
         self.moved = Watchable()
+
+    def log_dir(self, node: int, log_dirs: Sequence[str]) -> str:
+        """Returns the log directory of the replica on a node, one of `log_dirs`."""
+        return self.log_dirs.get(node, log_dirs[self.index % len(log_dirs)])
 
     @property
     def high_watermark(self) -> int:
@@ -102,11 +110,12 @@ class Partition:
     def update_leader_and_isr(self, leader_and_isr: LeaderAndIsr) -> bool:
         """Sets leader and ISR. If the leader changes, bumps the leader epoch and returns True.
 
-        A new epoch notifies the watchers of the log, so that the former leader checks its delayed
-        Fetches again.
+        The leader epoch also rises if a replica is removed, as in Kafka. A new epoch notifies the
+        watchers of the log, so that the former leader checks its delayed Fetches again.
         """
         before, self.leader_and_isr = self.leader_and_isr, leader_and_isr
-        if before.leader == leader_and_isr.leader:
+        is_same = set(before.replicas) <= set(leader_and_isr.replicas)
+        if before.leader == leader_and_isr.leader and is_same:
             return False
         self._assign_epoch()
         return True

@@ -15,11 +15,7 @@ from kproto.broker.registry import by_key
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
-from tests.unit.broker.authorizer.admin_requests import (
-    alter_configs,
-    error_of_first_response,
-    list_config_resources,
-)
+from tests.unit.broker.authorizer import admin_requests as admin
 from tests.unit.broker.authorizer.authorized_requests import (
     HIDDEN,
     SEEN,
@@ -441,12 +437,24 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         Scene(
             AlterOp.ALTER_CONFIGS,
             of,
-            alter_configs(kind, name),
-            error_of_first_response,
+            admin.alter_configs(kind, name),
+            admin.error_of_first_response,
             when=when,
         )
         for of, kind, name, when in _CONFIGS_OF
     ),
+    34: (
+        Scene(
+            AlterOp.ALTER,
+            Of.CLUSTER,
+            admin.alter_replica_log_dirs,
+            admin.error_of_log_dir_move,
+        ),
+    ),
+    35: (
+        Scene(AlterOp.DESCRIBE, Of.CLUSTER, admin.describe_log_dirs, error, versions=range(3, 6)),
+    ),
+    37: (Scene(AlterOp.ALTER, Of.TOPIC, admin.create_partitions, error_of_first_result),),
     38: (
         Scene(
             AlterOp.CREATE_TOKENS,
@@ -490,22 +498,35 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         Scene(AlterOp.DELETE, Of.GROUP, offset_delete, error_of_offset_delete),
         Scene(AlterOp.READ, Of.TOPIC, offset_delete, error_of_offset_delete),
     ),
+    43: (
+        Scene(
+            AlterOp.ALTER,
+            Of.CLUSTER,
+            admin.elect_leaders,
+            admin.error_of_election,
+            fine="ELECTION_NOT_NEEDED",
+        ),
+    ),
     44: tuple(
         Scene(
             AlterOp.ALTER_CONFIGS,
             of,
             incremental_alter_configs(kind, name),
-            error_of_first_response,
+            admin.error_of_first_response,
             when=when,
         )
         for of, kind, name, when in _CONFIGS_OF
     ),
+    45: (Scene(AlterOp.ALTER, Of.CLUSTER, admin.alter_reassignments, error),),
+    46: (Scene(AlterOp.DESCRIBE, Of.CLUSTER, admin.list_reassignments, error),),
     48: (Scene(AlterOp.DESCRIBE_CONFIGS, Of.CLUSTER, describe_quotas, error),),
     49: (
         Scene(
             AlterOp.ALTER_CONFIGS, Of.CLUSTER, alter_quotas, lambda answer: error(answer.entries[0])
         ),
     ),
+    55: (Scene(AlterOp.DESCRIBE, Of.CLUSTER, admin.describe_quorum, error),),
+    57: (Scene(AlterOp.ALTER, Of.CLUSTER, admin.update_features, error),),
     60: (
         Scene(
             AlterOp.DESCRIBE,
@@ -553,5 +574,22 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             when="topics of members",
         ),
     ),
-    74: (Scene(AlterOp.DESCRIBE_CONFIGS, Of.CLUSTER, list_config_resources, error),),
+    74: (Scene(AlterOp.DESCRIBE_CONFIGS, Of.CLUSTER, admin.list_config_resources, error),),
+    75: (
+        Scene(
+            AlterOp.DESCRIBE,
+            Of.TOPIC,
+            admin.describe_topics,
+            error_of_first_topic,
+            when="topics by name",
+        ),
+        Scene(
+            AlterOp.DESCRIBE,
+            Of.TOPIC,
+            admin.describe_all_topics,
+            admin.shown_of_described_topics,
+            when="all topics",
+            fine=SEEN,
+        ),
+    ),
 }
