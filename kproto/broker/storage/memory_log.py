@@ -178,6 +178,7 @@ class MemoryLog(PartitionLog):
         self._first = first
         if (self._end_of(first) - self._first_position) * _DELETED_SHARE >= self.size_in_bytes:
             self._drop_deleted()
+            self._storage_limit.return_memory()
         self.notify()  # so that delayed Fetches below the new start offset fail
 
     def truncate(self, offset: int) -> None:

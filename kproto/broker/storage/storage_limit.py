@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from ..api_error import api_error
+from .free_memory import return_free_memory
 
 __all__ = ["StorageLimit"]
+
+#: After this many released bytes, free memory is returned to the operating system. Less would cost
+#: time at each small deletion; more would leave memory that other programs need.
+_RETURNED_BYTES: Final = 33_554_432
 
 logger = logging.getLogger("kproto.broker")
 
@@ -18,6 +24,7 @@ class StorageLimit:
         self.limit = limit
         self.used = 0
         self._is_logged = False
+        self._released = 0
 
     def has(self, size: int) -> bool:
         """Returns True if `size` more bytes fit into the limit."""
@@ -44,3 +51,13 @@ class StorageLimit:
     def release(self, size: int) -> None:
         """Subtracts `size` from the used bytes."""
         self.used -= size
+        self._released += size
+
+    def return_memory(self) -> None:
+        """Returns free memory to the operating system, if enough bytes were released.
+
+        The caller has dropped the batches of the released bytes.
+        """
+        if self._released >= _RETURNED_BYTES:
+            self._released = 0
+            return_free_memory()

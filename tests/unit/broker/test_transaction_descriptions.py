@@ -114,7 +114,18 @@ def test_api_versions_has_the_transaction_version(version: int, level: int) -> N
     finalized = [
         (it.name, it.min_version_level, it.max_version_level) for it in answer.finalized_features
     ]
-    expects = level > 0 and version >= 3
-    assert finalized == ([("transaction.version", level, level)] if expects else [])
-    assert (answer.finalized_features_epoch >= 0) is expects
-    assert supported == ([("transaction.version", 0, 2)] if expects and version >= 4 else [])
+    has_features = version >= 3
+    assert (("transaction.version", level, level) in finalized) == (level > 0 and has_features)
+    assert (answer.finalized_features_epoch >= 0) is has_features
+    assert (("transaction.version", 0, 2) in supported) == (version >= 4)
+    assert (("metadata.version", 7, 33) in supported) == has_features
+
+
+@pytest.mark.parametrize(("release", "count"), [("3.9.2", 0), ("4.0", 1), ("4.4", 6)])
+def test_features_are_those_of_the_release(release: str, count: int) -> None:
+    with (
+        threaded_broker(BrokerSettings(release=release)) as broker,
+        RawConnection(broker.bootstrap) as connection,
+    ):
+        request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
+        assert len(connection.exchange(request, 3).finalized_features) == count

@@ -2,14 +2,60 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from kproto import BrokerResponseError
+from kproto.broker.storage.free_memory import _malloc_trim
 from kproto.broker.storage.memory_log import BATCH_OVERHEAD_BYTES, MemoryLog
 from kproto.broker.storage.storage_limit import StorageLimit
 from tests.support.batches import TIMESTAMP, view
 
 SIZE = view(1).size_in_bytes + BATCH_OVERHEAD_BYTES
+
+
+#: Fills and empties a log, and prints the resident memory of the process in KB: before, filled,
+#: emptied.
+PROGRAM = """
+import os
+from kproto.broker.storage.memory_log import MemoryLog
+from kproto.records import RecordBatch, encode_batch
+
+def resident():
+    lines = open("/proc/self/status").read().splitlines()
+    print(next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")))
+
+log, kept = MemoryLog(), []
+batch = RecordBatch(encode_batch([(None, os.urandom(16_000), (), 0)]))
+resident()
+for _ in range(5_000):
+    log.append(batch, 0)
+    kept.append(bytes(1_000))  # other objects lie between the batches, as in a broker
+resident()
+log.delete_before(log.end_offset)
+resident()
+"""
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists() or _malloc_trim() is None,
+    reason="the C library keeps no freed memory, or the memory cannot be measured",
+)
+def test_memory_of_deleted_records_is_returned_to_the_system() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    before, filled, emptied = map(int, done.stdout.split())
+    assert filled - before > 60_000
+    assert emptied - before < 20_000
 
 
 def test_logs_share_and_release_storage() -> None:
