@@ -105,7 +105,9 @@ class Acceptor:
     """Accepts connections to `listener` until `close` is called.
 
     `new_session` creates the asyncio protocol of each connection. `encryption` is None for a
-    listener without TLS.
+    listener without TLS. `throttle_ms` takes the address of a client, and returns the throttle time
+    of its new connection in ms. A connection with a throttle time is closed after this time, and
+    none of its requests is read (KIP-612).
 
     asyncio's Server leaks the socket of a connection that is accepted while the server closes. A
     cancelled `loop.sock_accept` leaks such a socket, too. This class calls `accept` itself, and
@@ -118,7 +120,10 @@ class Acceptor:
         new_session: Callable[[], asyncio.BufferedProtocol],
         clock: Clock,
         encryption: ListenerTls | None = None,
+        throttle_ms: Callable[[str], int] = lambda host: 0,
     ) -> None:
+        self._throttle_ms = throttle_ms
+        self._refused: dict[socket.socket, Timer] = {}
         self._listener = listener
         self._new_session = new_session
         self._clock = clock
@@ -134,6 +139,8 @@ class Acceptor:
 
         The caller awaits the tasks. If the event loop is closed, there are no tasks to cancel.
         """
+        for connected in list(self._refused):
+            self._close_refused(connected)
         if self._loop.is_closed():
             self._listener.close()
             return set()
@@ -159,9 +166,19 @@ class Acceptor:
             self._loop.remove_reader(self._listener)
             self._retry_timer = self._clock.call_later(_ACCEPT_RETRY_S, self._watch)
             return
+        throttle_ms = self._throttle_ms(peer[0])
+        if throttle_ms:
+            self._refused[connected] = self._clock.call_later(
+                throttle_ms / 1000, partial(self._close_refused, connected)
+            )
+            return
         task = start_task(self._connect(connected))
         self._accepting.add(task)
         task.add_done_callback(partial(self._on_connected, connected, address_of(peer[0], peer[1])))
+
+    def _close_refused(self, connected: socket.socket) -> None:
+        self._refused.pop(connected).cancel()
+        connected.close()
 
     async def _connect(self, connected: socket.socket) -> None:
         encryption = self._encryption

@@ -225,7 +225,11 @@ class Node:
             fetch_sessions=self._fetch_sessions,
         )
         bound_listener.acceptor = Acceptor(
-            listening, partial(self._new_session, context, listener), self._clock, encryption
+            listening,
+            partial(self._new_session, context, listener),
+            self._clock,
+            encryption,
+            self._connection_throttle_ms,
         )
 
     async def close(self, *, keep_ports: bool = False) -> None:
@@ -290,6 +294,11 @@ class Node:
             self._sessions.discard,
             self._sasl_authenticator(listener),
         )
+
+    def _connection_throttle_ms(self, host: str) -> int:
+        """Returns the throttle time of a new connection in ms (connection_creation_rate)."""
+        quota_manager = self._cluster.quota_manager_of(self.node_id)
+        return quota_manager.record_connection(host, self._clock.now_ms())
 
     def _sasl_authenticator(self, listener: Listener) -> SaslAuthenticator | None:
         """Returns an authenticator for a new connection; None for a listener without SASL."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from kproto.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from kproto.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -25,6 +31,10 @@ from kproto.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
+)
+from kproto.messages.describe_client_quotas_request import (
+    ComponentData,
+    DescribeClientQuotasRequest,
 )
 from kproto.messages.describe_log_dirs_request import (
     DescribableLogDirTopic,
@@ -56,6 +66,7 @@ __all__ = [
     "describing_the_cluster",
     "paging_through_topics",
     "reassigning_partitions",
+    "setting_ip_quotas",
     "updating_features",
 ]
 
@@ -229,6 +240,59 @@ def updating_features(talk: Talk) -> Said:
                     [(it.feature, it.error_code) for it in answer.results],
                 ),
             )
+
+
+def setting_ip_quotas(talk: Talk) -> Said:
+    rate = "connection_creation_rate"
+    here: list[tuple[str, str | None]] = [("ip", "10.0.0.1")]
+    cases: list[tuple[list[tuple[str, str | None]], str, float]] = [
+        (here, rate, 10.0),
+        ([("ip", None)], rate, 1000.0),
+        ([("ip", "localhost")], rate, 1000.0),
+        ([("ip", "::1")], rate, 1000.0),
+        ([("ip", "no.such.host.invalid")], rate, 10.0),
+        ([("ip", "")], rate, 10.0),
+        (here, rate, 1.5),
+        (here, rate, 0.0),
+        (here, "producer_byte_rate", 10.0),
+        (here, "nope", 10.0),
+        ([("user", "a")], rate, 10.0),
+        ([("user", "")], "producer_byte_rate", 10.0),
+        ([("user", "a")], "producer_byte_rate", -1.0),
+        ([("ip", "10.0.0.1"), ("user", "a")], rate, 10.0),
+        ([("nope", "a")], rate, 10.0),
+        ([], rate, 10.0),
+    ]
+    for number, (entity, key, value) in enumerate(cases):
+        entry = EntryData(
+            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            ops=[OpData(key=key, value=value)],
+        )
+        (found,) = talk.ask(AlterClientQuotasRequest(entries=[entry]), 1).entries
+        yield (number, key, value), (error(found.error_code), found.error_message)
+    for kind, name in ((0, "10.0.0.1"), (1, None), (2, None)):
+        request = DescribeClientQuotasRequest(
+            components=[ComponentData(entity_type="ip", match_type=kind, match=name)]
+        )
+        deadline, entries = time.monotonic() + PATIENCE_S, []
+        while not entries and time.monotonic() < deadline:
+            entries = talk.ask(request, 1).entries
+        yield (
+            ("described", kind),
+            sorted(
+                (
+                    str([(it.entity_type, it.entity_name) for it in each.entity]),
+                    [(it.key, it.value) for it in each.values],
+                )
+                for each in entries
+            ),
+        )
+    for entity, key, _ in cases[:4]:
+        entry = EntryData(
+            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            ops=[OpData(key=key, remove=True)],
+        )
+        talk.ask(AlterClientQuotasRequest(entries=[entry]), 1)
 
 
 def describing_the_cluster(talk: Talk) -> Said:

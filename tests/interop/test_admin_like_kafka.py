@@ -21,6 +21,7 @@ from .task_conversations import (
     describing_the_cluster,
     paging_through_topics,
     reassigning_partitions,
+    setting_ip_quotas,
     updating_features,
 )
 
@@ -66,6 +67,7 @@ def node() -> Iterator[KafkaNode]:
         paging_through_topics,
         updating_features,
         describing_the_cluster,
+        setting_ip_quotas,
     ],
     ids=lambda it: it.__name__,
 )

@@ -1,13 +1,13 @@
 """DescribeClientQuotas (48), v0 to v1.
 
-v0      the quotas of users and clients that match a filter (KIP-546)
+v0      the quotas of users, clients and ips that match a filter (KIP-546)
 v1      flexible
 
 A component of the filter matches one name, the default entity, or any name of an entity type. With
 `strict`, entities with further types do not match. The request requires DESCRIBE_CONFIGS on the
 cluster.
 
-Left out: quotas of IPs; a filter for IPs matches no entity.
+Left out: nothing.
 """
 
 from __future__ import annotations

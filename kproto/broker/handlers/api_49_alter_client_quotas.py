@@ -1,14 +1,15 @@
 """AlterClientQuotas (49), v0 to v1.
 
-v0      sets and removes quotas of users and clients (KIP-546)
+v0      sets and removes quotas of users, clients and ips (KIP-546, KIP-612)
 v1      flexible
 
-The quotas are producer_byte_rate, consumer_byte_rate, request_percentage (KIP-124) and
-controller_mutation_rate (KIP-599). If one quota of an entity is invalid, none of the entity's
-quotas is changed. If an entity is named twice, the first entry is applied, although the response is
-INVALID_REQUEST, as in Kafka. The request requires ALTER_CONFIGS on the cluster.
+The quotas of users and clients are producer_byte_rate, consumer_byte_rate, request_percentage
+(KIP-124) and controller_mutation_rate (KIP-599); the quota of an ip is connection_creation_rate. If
+one quota of an entity is invalid, none of the entity's quotas is changed. If an entity is named
+twice, the first entry is applied, although the response is INVALID_REQUEST, as in Kafka. The
+request requires ALTER_CONFIGS on the cluster.
 
-Left out: quotas of IPs, which get INVALID_REQUEST.
+Left out: the look-up of host names; an ip is an address or `localhost`.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _values(entity: Entity, requested: WantedEntry) -> dict[str, float | None]:
         if fault is None and change.key in values:
             fault = f"{change.key} is named more than once"
         if fault is None and not change.remove:
-            fault = value_error(change.key, change.value)
+            fault = value_error(entity, change.key, change.value)
         values[change.key] = None if change.remove else change.value
     if fault is not None:
         raise api_error("INVALID_REQUEST", fault)

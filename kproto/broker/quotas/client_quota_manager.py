@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .entities import AppliedQuota, QuotaTable
+from .entities import CONNECTION_RATE, AppliedQuota, QuotaTable
 from .rates import TokenBucket, WindowedRate
 
 __all__ = ["ClientQuotaManager", "ControllerMutationQuota"]
@@ -68,6 +68,21 @@ class ClientQuotaManager:
         """
         most_ms = min(self._most_ms, self._window_ms)
         return self._record(_REQUESTS, user, client_id, seconds * 100, now_ms, most_ms)
+
+    def record_connection(self, ip: str, now_ms: int) -> int:
+        """Counts a new connection of an ip; returns the throttle time in ms (KIP-612).
+
+        A connection with a throttle time is refused, and does not count.
+        """
+        limit = self.table.connection_limit(ip)
+        if limit is None:
+            return 0
+        rate = self._rate(CONNECTION_RATE, AppliedQuota(limit, ip, ""), now_ms)
+        rate.record(1, now_ms)
+        throttle_ms = min(rate.throttle_ms(limit, now_ms), self._most_ms)
+        if throttle_ms:
+            rate.record(-1, now_ms)
+        return throttle_ms
 
     def mutation_quota(
         self, user: str, client_id: str, now_ms: int, *, strict: bool

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from typing import Final, NamedTuple, TypeAlias
 
 __all__ = [
@@ -38,6 +39,14 @@ KEYS: Final[Mapping[str, bool]] = {
     "request_percentage": False,
     "controller_mutation_rate": False,
 }
+
+CONNECTION_RATE: Final = "connection_creation_rate"
+
+#: The quota keys of an ip (KIP-612), as in KEYS.
+IP_KEYS: Final[Mapping[str, bool]] = {CONNECTION_RATE: True}
+
+#: The names of hosts that are valid in place of an ip. This broker looks up no other names.
+_HOSTS: Final[Mapping[str, str]] = {"localhost": "127.0.0.1"}
 
 #: Pairs of entity type and name, sorted by type; the name is None for the default entity.
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -105,6 +114,23 @@ class QuotaTable:
             if entity_filter.matches(entity):
                 yield entity, values
 
+    def connection_limit(self, ip: str) -> float | None:
+        """Returns the connections per second that an ip may create; None for no limit.
+
+        A quota of the ip overrides the quota of the default ip.
+        """
+        default = None
+        for entity, values in self._values.items():
+            rate = values.get(CONNECTION_RATE)
+            if rate is None:
+                continue
+            name = dict(entity)[IP]
+            if name is None:
+                default = rate
+            elif _address(name) == _address(ip):
+                return rate
+        return default
+
     def limit(self, key: str, user: str, client_id: str) -> AppliedQuota | None:
         """Returns the quota that applies to a user and client; None if none applies.
 
@@ -131,28 +157,47 @@ def _precedence(user: str, client_id: str) -> Iterator[tuple[Entity, bool, bool]
 
 
 def entity_error(entity: Entity) -> str | None:
-    """Returns why a broker refuses quotas for `entity`; None for a valid entity."""
+    """Returns why a broker refuses quotas for `entity`, in Kafka's words; None for a valid entity.
+
+    An ip that is not an address must be `localhost`, because the broker looks up no names.
+    """
     if not entity:
-        return "the entity is empty; name a user, a client-id or both"
+        return "Invalid empty client quota entity"
     for kind, name in entity:
-        if kind == IP:
-            return "this broker has no quotas of an ip"
-        if kind not in (USER, CLIENT_ID):
-            return f"unknown entity type {kind!r}; it is {USER} or {CLIENT_ID}"
+        if kind not in ENTITY_TYPES:
+            return f"Unhandled client quota entity type: {kind}"
         if name == "":
-            return f"the {kind} is empty; null is the default"
+            return f"Empty {kind} not supported"
+    kinds = dict(entity)
+    if IP in kinds and len(kinds) > 1:
+        return (
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or "
+            "ClientId"
+        )
+    ip = kinds.get(IP)
+    if ip is not None and _address(ip) is None:
+        return f"{ip} is not a valid IP or resolvable host."
     return None
 
 
-def value_error(key: str, value: float) -> str | None:
-    """Returns why a broker refuses `value` for the quota `key`; None if it accepts the value."""
-    whole = KEYS.get(key)
+def _address(name: str) -> str | None:
+    """Returns the address of an ip entity in normal form; None if it is not an address."""
+    try:
+        return str(ip_address(_HOSTS.get(name, name)))
+    except ValueError:
+        return None
+
+
+def value_error(entity: Entity, key: str, value: float) -> str | None:
+    """Returns why a broker refuses `value` for the quota `key` of a valid entity, in Kafka's words.
+
+    Returns None if it accepts the value.
+    """
+    whole = (IP_KEYS if IP in dict(entity) else KEYS).get(key)
     if whole is None:
-        return f"unknown quota {key!r}; there are {', '.join(KEYS)}"
-    if not math.isfinite(value):
-        return f"{key} is {value}; it must be a finite number"
-    if value <= 0:
-        return f"{key} is {value}; it must be greater than 0"
+        return f"Invalid configuration key {key}"
+    if not math.isfinite(value) or value <= 0:
+        return f"Quota {key} must be greater than 0"
     if whole and abs(value - math.floor(value + _FRACTION)) > _FRACTION:
-        return f"{key} is {value}; it must be a whole number"
+        return f"{key} cannot be a fractional value."
     return None

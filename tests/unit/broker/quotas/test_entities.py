@@ -80,9 +80,11 @@ def test_quota_is_removed() -> None:
     ("parts", "why"),
     [
         ((), "empty"),
-        ((("user", ""),), "the user is empty"),
-        ((("ip", "10.0.0.1"),), "no quotas of an ip"),
-        ((("blub", "x"),), "unknown entity type 'blub'"),
+        ((("user", ""),), "Empty user"),
+        ((("ip", ""),), "Empty ip"),
+        ((("ip", "blub"),), "not a valid IP"),
+        ((("ip", "10.0.0.1"), ("user", "u")), "combination"),
+        ((("blub", "x"),), "Unhandled client quota entity type: blub"),
     ],
 )
 def test_invalid_entities_are_rejected(parts: Entity, why: str) -> None:
@@ -97,18 +99,44 @@ def test_invalid_entities_are_rejected(parts: Entity, why: str) -> None:
         (KEY, 1e15, None),
         ("request_percentage", 0.5, None),
         ("controller_mutation_rate", 0.5, None),
-        (KEY, 1.5, "whole"),
+        (KEY, 1.5, "fractional"),
         (KEY, 0.0, "greater than 0"),
         (KEY, -1.0, "greater than 0"),
-        (KEY, float("nan"), "finite"),
-        ("request_percentage", float("inf"), "finite"),
-        ("nope", 1.0, "unknown quota"),
-        ("connection_creation_rate", 1.0, "unknown quota"),
+        (KEY, float("nan"), "greater than 0"),
+        ("request_percentage", float("inf"), "greater than 0"),
+        ("nope", 1.0, "Invalid configuration key"),
+        ("connection_creation_rate", 1.0, "Invalid configuration key"),
     ],
 )
 def test_quota_values_are_validated(key: str, value: float, why: str | None) -> None:
-    fault = value_error(key, value)
+    fault = value_error(entity(user="u"), key, value)
     assert fault is None if why is None else why in (fault or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("connection_creation_rate", 1.0, None),
+        ("connection_creation_rate", 1.5, "fractional"),
+        ("connection_creation_rate", 0.0, "greater than 0"),
+        (KEY, 1.0, "Invalid configuration key"),
+    ],
+)
+def test_quota_values_of_an_ip_are_validated(key: str, value: float, why: str | None) -> None:
+    fault = value_error((("ip", "10.0.0.1"),), key, value)
+    assert fault is None if why is None else why in (fault or "")
+
+
+def test_the_quota_of_an_ip_overrides_the_quota_of_the_default_ip() -> None:
+    table = QuotaTable()
+    assert table.connection_limit("10.0.0.1") is None
+    table.set((("ip", None),), "connection_creation_rate", 5.0)
+    table.set((("ip", "10.0.0.1"),), "connection_creation_rate", 2.0)
+    table.set((("ip", "localhost"),), "connection_creation_rate", 3.0)
+    table.set(entity(user="u"), KEY, 1.0)
+    assert table.connection_limit("10.0.0.1") == 2
+    assert table.connection_limit("127.0.0.1") == 3
+    assert table.connection_limit("10.0.0.2") == 5
 
 
 @pytest.mark.parametrize(
