@@ -274,7 +274,8 @@ def setting_ip_quotas(talk: Talk) -> Said:
         request = DescribeClientQuotasRequest(
             components=[ComponentData(entity_type="ip", match_type=kind, match=name)]
         )
-        deadline, entries = time.monotonic() + PATIENCE_S, []
+        deadline = time.monotonic() + PATIENCE_S
+        entries: list[Any] = []
         while not entries and time.monotonic() < deadline:
             entries = talk.ask(request, 1).entries
         yield (

@@ -62,6 +62,7 @@ from .api_55_describe_quorum import describe_quorum
 from .api_57_update_features import update_features
 from .api_60_describe_cluster import describe_cluster
 from .api_61_describe_producers import describe_producers
+from .api_64_unregister_broker import unregister_broker
 from .api_65_describe_transactions import describe_transactions
 from .api_66_list_transactions import list_transactions
 from .api_68_consumer_group_heartbeat import consumer_group_heartbeat
@@ -125,6 +126,7 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     update_features,
     describe_cluster,
     describe_producers,
+    unregister_broker,
     describe_transactions,
     list_transactions,
     consumer_group_heartbeat,

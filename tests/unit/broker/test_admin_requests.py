@@ -38,6 +38,7 @@ from kproto.messages.describe_topic_partitions_request import (
     TopicRequest,
 )
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kproto.messages.unregister_broker_request import UnregisterBrokerRequest
 from kproto.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kproto.protocol.error_codes import error_code
 from kproto.records import RecordBatch
@@ -248,6 +249,12 @@ def test_describe_quorum(cluster: ThreadedCluster, version: int) -> None:
     assert (moved.leader_id, moved.leader_epoch) == (2, found.leader_epoch + 1)
     (unknown,) = ask("t").topics[0].partitions
     assert name_of(unknown.error_code) == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_unregister_broker(connection: RawConnection) -> None:
+    for node, expected in ((1, "NONE"), (9, "BROKER_ID_NOT_REGISTERED")):
+        answer = connection.exchange(UnregisterBrokerRequest(broker_id=node), 0)
+        assert name_of(answer.error_code) == expected
 
 
 @pytest.mark.parametrize("version", UpdateFeaturesRequest.VALID_VERSIONS)

@@ -117,6 +117,7 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         57: (0, 2),
         60: (0, 2),
         61: (0, 0),
+        64: (0, 0),
         65: (0, 0),
         66: (0, 2),
         68: (0, 1),

@@ -33,6 +33,7 @@ from kproto.messages.list_config_resources_request import ListConfigResourcesReq
 from kproto.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
+from kproto.messages.unregister_broker_request import UnregisterBrokerRequest
 from kproto.messages.update_features_request import UpdateFeaturesRequest
 from tests.unit.broker.authorizer.authorized_requests import HIDDEN, SEEN, Build, named
 
@@ -52,6 +53,7 @@ __all__ = [
     "list_config_resources",
     "list_reassignments",
     "shown_of_described_topics",
+    "unregister_broker",
     "update_features",
 ]
 
@@ -111,6 +113,10 @@ def describe_quorum(context: Context, version: int) -> DescribeQuorumRequest:
 
 def update_features(context: Context, version: int) -> UpdateFeaturesRequest:
     return UpdateFeaturesRequest()
+
+
+def unregister_broker(context: Context, version: int) -> UnregisterBrokerRequest:
+    return UnregisterBrokerRequest(broker_id=context.node_id)
 
 
 def describe_topics(context: Context, version: int) -> DescribeTopicPartitionsRequest:

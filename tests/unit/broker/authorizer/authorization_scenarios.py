@@ -538,6 +538,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         ),
     ),
     61: (Scene(AlterOp.READ, Of.TOPIC, describe_producers, error_of_first_partition),),
+    64: (Scene(AlterOp.ALTER, Of.CLUSTER, admin.unregister_broker, error),),
     65: (
         Scene(
             AlterOp.DESCRIBE, Of.TRANSACTIONAL_ID, describe_transactions, error_of_first_transaction
