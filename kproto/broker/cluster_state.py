@@ -15,6 +15,7 @@ from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .api_error import api_error
 from .authorizer import Acl, Authorizer
+from .client_telemetry import ClientTelemetry
 from .config_changes import ConfigChange, apply_changes
 from .coordinators import CoordinatorType, InternalTopicCoordinators
 from .dynamic_configs import ALL_BROKERS, BrokerConfigManager, ClientMetricsConfigManager
@@ -98,6 +99,7 @@ class ClusterState:
         #: Dynamic configs of brokers, which override broker settings.
         self.broker_configs = BrokerConfigManager(has_elr=settings.has_elr)
         self.client_metrics_configs = ClientMetricsConfigManager()
+        self._client_telemetry: dict[int, ClientTelemetry] = {}
         self._logger_levels: dict[int, LoggerLevels] = {}
         consumer_limits = _consumer_limits(settings)
         #: The groups that are loaded from `__consumer_offsets`, of all coordinators.
@@ -475,6 +477,14 @@ class ClusterState:
         self.broker_configs.replace(name, altered)
         for topic in self.topics:
             self._set_topic_config(topic, topic.config.overrides)
+
+    def client_telemetry_of(self, node: int) -> ClientTelemetry:
+        """Returns the telemetry subscriptions of the clients of a node."""
+        telemetry = self._client_telemetry.get(node)
+        if telemetry is None:
+            telemetry = ClientTelemetry(self.client_metrics_configs)
+            self._client_telemetry[node] = telemetry
+        return telemetry
 
     def logger_levels_of(self, node: int) -> LoggerLevels:
         """Returns the log levels of a node."""

@@ -24,7 +24,15 @@ from .config_table import (
     split_list,
 )
 
-__all__ = ["ALL_BROKERS", "BrokerConfigManager", "ClientMetricsConfigManager"]
+__all__ = [
+    "ALL_BROKERS",
+    "INTERVAL",
+    "MATCH",
+    "METRICS",
+    "BrokerConfigManager",
+    "ClientMetricsConfigManager",
+    "match_patterns",
+]
 
 #: The resource name of the configs that apply to all brokers.
 ALL_BROKERS: Final = ""
@@ -131,8 +139,9 @@ class BrokerConfigManager:
         _replace(self._configs, name, configs)
 
 
-_INTERVAL: Final = "interval.ms"
-_MATCH: Final = "match"
+INTERVAL: Final = "interval.ms"
+MATCH: Final = "match"
+METRICS: Final = "metrics"
 _INTERVAL_BOUNDS_MS: Final = 100, 3_600_000
 
 #: The labels of clients that `match` may name.
@@ -181,15 +190,15 @@ class ClientMetricsConfigManager:
                     "INVALID_REQUEST", f"Unknown client metrics configuration: {config}"
                 )
         configs = {config: checked_value(known[config], value) for config, value in configs.items()}
-        if _INTERVAL in configs:
-            interval_ms = int(configs[_INTERVAL])
+        if INTERVAL in configs:
+            interval_ms = int(configs[INTERVAL])
             if not _INTERVAL_BOUNDS_MS[0] <= interval_ms <= _INTERVAL_BOUNDS_MS[1]:
                 raise api_error(
                     "INVALID_REQUEST",
-                    f"Invalid value {interval_ms} for {_INTERVAL}, interval must be between 100 "
+                    f"Invalid value {interval_ms} for {INTERVAL}, interval must be between 100 "
                     "and 3600000 (1 hour)",
                 )
-        match_patterns(configs.get(_MATCH, ""))
+        match_patterns(configs.get(MATCH, ""))
         return configs
 
     def replace(self, name: str, configs: Mapping[str, str]) -> None:

@@ -30,6 +30,9 @@ from .settings import BrokerSettings
 
 __all__ = ["Node"]
 
+#: The API keys of GetTelemetrySubscriptions and PushTelemetry.
+_TELEMETRY_KEYS: Final = (71, 72)
+
 #: Maximum threads of a node that validate bearer tokens, as in asyncio's default executor.
 _VALIDATORS: Final = 32
 
@@ -217,9 +220,7 @@ class Node:
             cluster=self._cluster,
             settings=self._settings,
             endpoint=bound_listener.endpoint,
-            versions=advertised_versions(
-                self._settings.release, {key: api.versions for key, api in self._apis.items()}
-            ),
+            versions=self._advertised_versions(),
             clock=self._clock,
             security_protocol=listener.security_protocol,
             fetch_sessions=self._fetch_sessions,
@@ -294,6 +295,12 @@ class Node:
             self._sessions.discard,
             self._sasl_authenticator(listener),
         )
+
+    def _advertised_versions(self) -> dict[int, range]:
+        """Returns the versions that ApiVersions lists, by API key."""
+        hidden = () if self._settings.client_telemetry else _TELEMETRY_KEYS
+        versions = {key: api.versions for key, api in self._apis.items() if key not in hidden}
+        return advertised_versions(self._settings.release, versions)
 
     def _connection_throttle_ms(self, host: str) -> int:
         """Returns the throttle time of a new connection in ms (connection_creation_rate)."""

@@ -260,6 +260,10 @@ class BrokerSettings:
     #: The allowed conversions of groups that have members (group.consumer.migration.policy):
     #: disabled, upgrade (classic to consumer), downgrade (consumer to classic), bidirectional.
     group_consumer_migration_policy: str = "bidirectional"
+    #: Whether ApiVersions lists GetTelemetrySubscriptions and PushTelemetry (KIP-714), so that
+    #: clients push metrics. Kafka lists them only with a metrics reporter that implements
+    #: ClientTelemetry. The broker validates pushed metrics, and drops them.
+    client_telemetry: bool = False
     #: How long a connection may be idle before the broker closes it (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
     #: The Kafka release whose API versions the broker supports, such as "0.9", "3.9.2" or "4.4", or

@@ -67,6 +67,8 @@ from .api_65_describe_transactions import describe_transactions
 from .api_66_list_transactions import list_transactions
 from .api_68_consumer_group_heartbeat import consumer_group_heartbeat
 from .api_69_consumer_group_describe import consumer_group_describe
+from .api_71_get_telemetry_subscriptions import get_telemetry_subscriptions
+from .api_72_push_telemetry import push_telemetry
 from .api_74_list_config_resources import list_config_resources
 from .api_75_describe_topic_partitions import describe_topic_partitions
 
@@ -131,6 +133,8 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     list_transactions,
     consumer_group_heartbeat,
     consumer_group_describe,
+    get_telemetry_subscriptions,
+    push_telemetry,
     list_config_resources,
     describe_topic_partitions,
 )
