@@ -35,6 +35,7 @@ from .leader_election import (
     after_broker_stop,
     alternate_racks,
     elect_leader,
+    elect_unclean,
     initial_leader_and_isr,
 )
 from .listeners import Endpoint
@@ -219,12 +220,27 @@ class ClusterState:
         moved = left = 0
         for topic in self.topics:
             for partition in topic.partitions:
-                if partition.update_leader_and_isr(decide(partition.leader_and_isr)):
+                decided = self._with_leader(topic, decide(partition.leader_and_isr))
+                if partition.update_leader_and_isr(decided):
                     moved += 1
                     left += partition.leader_and_isr.leader == NO_LEADER
         self._coordinators.change(decide)
         if moved:
             logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
+
+    def _with_leader(self, topic: Topic, state: LeaderAndIsr) -> LeaderAndIsr:
+        """Returns `state` with a leader that is not in sync, if the topic allows that.
+
+        Returns `state` unchanged if it has a leader, or if no replica is alive.
+        """
+        alive = self.alive
+        if (
+            state.leader != NO_LEADER
+            or not topic.config.unclean_leader_election
+            or not set(state.replicas) & set(alive)
+        ):
+            return state
+        return elect_unclean(state, alive)
 
     def quota_manager_of(self, node: int) -> ClientQuotaManager:
         """Returns the quota manager of a node.
@@ -438,6 +454,8 @@ class ClusterState:
             if node != ALL_BROKERS
         }
         topic.replace_config(self._topic_config(overrides, ALL_BROKERS), by_node)
+        for partition in topic.partitions:
+            partition.update_leader_and_isr(self._with_leader(topic, partition.leader_and_isr))
 
     def update_features(self, updates: Iterable[FeatureUpdate], *, validate_only: bool) -> None:
         """Updates the finalized levels of features; with `validate_only`, only validates them.

@@ -6,8 +6,9 @@ leader epoch rises when the leader changes, and also when a partition loses its 
 leader again. If only the ISR changes, the leader epoch stays the same, as in Kafka since metadata
 version 3.6 (KAFKA-15021).
 
-This module omits eligible leader replicas (KIP-966), automatic unclean elections, and the automatic
-election of preferred leaders, which Kafka repeats every five minutes.
+This module omits eligible leader replicas (KIP-966), and the automatic election of preferred
+leaders, which Kafka repeats every five minutes. `cluster_state` decides about automatic unclean
+elections.
 """
 
 from __future__ import annotations

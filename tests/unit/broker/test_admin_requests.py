@@ -38,6 +38,11 @@ from kproto.messages.describe_topic_partitions_request import (
     TopicRequest,
 )
 from kproto.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kproto.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kproto.messages.unregister_broker_request import UnregisterBrokerRequest
 from kproto.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kproto.protocol.error_codes import error_code
@@ -169,6 +174,23 @@ def test_unclean_election_makes_a_live_replica_the_leader(cluster: ThreadedClust
         request.election_type = 7
         assert name_of(connection.exchange(request, 2).error_code) == "INVALID_REQUEST"
     assert cluster.call(lambda it: (it.leader("t"), it.in_sync("t"))) == (2, (2,))
+
+
+def test_a_topic_with_unclean_elections_always_has_a_leader(cluster: ThreadedCluster) -> None:
+    cluster.call(lambda it: it.create_topic("t", 1, replication_factor=2))
+    configs = {"unclean.leader.election.enable": "true"}
+    cluster.call(lambda it: it.create_topic("unclean", 1, configs, replication_factor=2))
+    cluster.wait_for(lambda it: it.stop_broker(2))
+    cluster.wait_for(lambda it: it.stop_broker(1))
+    cluster.wait_for(lambda it: it.start_broker(2))
+    assert cluster.call(lambda it: it.leader("t")) == -1
+    assert cluster.call(lambda it: (it.leader("unclean"), it.in_sync("unclean"))) == (2, (2,))
+    config = AlterableConfig(name="unclean.leader.election.enable", value="true")
+    resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    with RawConnection(cluster.bootstrap.partition(",")[2]) as connection:
+        assert connection.exchange(request, 1).responses[0].error_code == 0
+    assert cluster.call(lambda it: it.leader("t")) == 2
 
 
 @pytest.mark.parametrize("version", DescribeLogDirsRequest.VALID_VERSIONS)
