@@ -57,6 +57,21 @@ _REFUSALS: Final = (
 )
 
 
+#: Numbers of threads, which one request can at most double or halve.
+_THREAD_COUNTS: Final = (
+    "background.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)
+_CLEANER_THREADS: Final = "log.cleaner.threads"
+
+
 class BrokerConfigManager:
     """Holds the dynamic configs of each broker, and those of all brokers.
 
@@ -121,8 +136,45 @@ class BrokerConfigManager:
             }
         except BrokerResponseError as error:
             raise api_error("INVALID_REQUEST", error.detail) from None
+        self._check_thread_counts(name, configs)
+        if configs.get("log.retention.ms") == "0":
+            raise api_error(
+                "INVALID_REQUEST",
+                "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or "
+                "equal to 1",
+            )
         self._check_min_isr(name, configs)
         return configs
+
+    def _check_thread_counts(self, name: str, configs: Mapping[str, str]) -> None:
+        """Raises INVALID_REQUEST if a number of threads changes to more than double or below half.
+
+        An increase of log.cleaner.threads has another message.
+        """
+        for config in (*_THREAD_COUNTS, _CLEANER_THREADS):
+            default = str(config_defs(BROKER)[config].default)
+            if name != ALL_BROKERS:
+                default = self.configs_of(ALL_BROKERS).get(config, default)
+            current = int(self.configs_of(name).get(config, default))
+            count = int(configs.get(config, default))
+            if current // 2 <= count <= current * 2:
+                continue
+            reason = (
+                f"Dynamic thread count update validation failed for {config}={count}, value should "
+            )
+            if config == _CLEANER_THREADS:
+                is_more = count > current
+                bound = "increased to more than double" if is_more else "reduced to less than half"
+                reason = f"Log cleaner threads cannot be {bound} the current value {current}"
+            elif count > current:
+                reason += f"not be greater than double the current value {current}"
+            else:
+                reason += f"be at least half the current value {current}"
+            raise api_error(
+                "INVALID_REQUEST",
+                f"Invalid value org.apache.kafka.common.config.ConfigException: {reason} for "
+                "configuration Invalid dynamic configuration",
+            )
 
     def _check_min_isr(self, name: str, configs: Mapping[str, str]) -> None:
         if not self._has_elr or (_MIN_ISR in configs) == (name == ALL_BROKERS):

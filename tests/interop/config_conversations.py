@@ -93,6 +93,19 @@ def altering_configs(talk: Talk) -> Said:
     step(BROKER, "1", ("num.partitions", SET, "9"))
     step(BROKER, "1", ("min.insync.replicas", SET, "2"))
     step(BROKER, "1", ("ssl.keystore.password", SET, "x"))
+    for name, value in (
+        ("num.io.threads", "99"),
+        ("num.io.threads", "1"),
+        ("num.io.threads", "0"),
+        ("num.io.threads", "x"),
+        ("num.io.threads", "16"),
+        ("num.io.threads", "8"),
+        ("num.network.threads", "99"),
+        ("num.replica.fetchers", "99"),
+        ("log.cleaner.threads", "99"),
+        ("log.retention.ms", "0"),
+    ):
+        step(BROKER, "1", (name, SET, value))
     step(BROKER, "1", ("leader.replication.throttled.rate", SET, "1000"))
     step(BROKER, "", ("min.insync.replicas", DELETE, None))
     step(BROKER, "", ("num.partitions", SET, "9"))

@@ -10,7 +10,7 @@ configs is changed. The request requires ALTER_CONFIGS on the topic, the cluster
 
 Left out: the effect of configs that `topic_configs.TopicConfig` and `GROUP_SETTINGS` do not have,
 except producer.id.expiration.ms and group.consumer.assignment.interval.ms; the effect of logger
-levels other than `kproto.broker`; the bounds of thread counts relative to the current counts.
+levels other than `kproto.broker`.
 """
 
 from __future__ import annotations
