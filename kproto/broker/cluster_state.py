@@ -19,7 +19,7 @@ from .client_telemetry import ClientTelemetry
 from .config_changes import ConfigChange, apply_changes
 from .coordinators import CoordinatorType, InternalTopicCoordinators
 from .dynamic_configs import ALL_BROKERS, BrokerConfigManager, ClientMetricsConfigManager
-from .features import FEATURES, TRANSACTION_VERSION, FeatureManager, FeatureUpdate
+from .features import TRANSACTION_VERSION, FeatureManager, FeatureUpdate, initial_levels
 from .group_configs import GROUP_SETTINGS, GroupConfigManager
 from .groups import (
     ClassicGroupLimits,
@@ -92,9 +92,8 @@ class ClusterState:
         self._stopped: set[int] = set()
         #: The node id of the controller; None for the live node with the lowest id.
         self._controller: int | None = None
-        #: Rises when the controller changes.
         self.controller_epoch = 1
-        self.features = FeatureManager(_feature_levels(settings))
+        self.features = FeatureManager(initial_levels(settings))
         #: Dynamic configs of groups, which override broker settings.
         self.group_configs = GroupConfigManager(settings)
         #: Dynamic configs of brokers, which override broker settings.
@@ -497,12 +496,8 @@ class ClusterState:
             self._set_topic_config(topic, topic.config.overrides)
 
     def client_telemetry_of(self, node: int) -> ClientTelemetry:
-        """Returns the telemetry subscriptions of the clients of a node."""
-        telemetry = self._client_telemetry.get(node)
-        if telemetry is None:
-            telemetry = ClientTelemetry(self.client_metrics_configs)
-            self._client_telemetry[node] = telemetry
-        return telemetry
+        """Returns the telemetry subscriptions of a node's clients."""
+        return self._client_telemetry.setdefault(node, ClientTelemetry(self.client_metrics_configs))
 
     def logger_levels_of(self, node: int) -> LoggerLevels:
         """Returns the log levels of a node."""
@@ -563,17 +558,6 @@ class ClusterState:
     def _alternate_racks(self, nodes: list[int]) -> list[int]:
         racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
         return alternate_racks(nodes, racks)
-
-
-def _feature_levels(settings: BrokerSettings) -> dict[str, int]:
-    """Returns the levels of the features in a new cluster of the release of `settings`.
-
-    Before Kafka 4.4, only transaction.version can be finalized.
-    """
-    levels = {}
-    if settings.has_all_features:
-        levels = {name: feature.default for name, feature in FEATURES.items()}
-    return {**levels, TRANSACTION_VERSION: settings.transaction_version_level}
 
 
 def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:

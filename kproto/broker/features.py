@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from .api_error import api_error
+from .settings import BrokerSettings
 
 __all__ = [
     "FEATURES",
@@ -19,6 +20,7 @@ __all__ = [
     "FeatureManager",
     "FeatureUpdate",
     "UpgradeType",
+    "initial_levels",
 ]
 
 TRANSACTION_VERSION: Final = "transaction.version"
@@ -46,6 +48,17 @@ FEATURES: Final[Mapping[str, Feature]] = MappingProxyType(
         TRANSACTION_VERSION: Feature(0, 2, 2),
     }
 )
+
+
+def initial_levels(settings: BrokerSettings) -> dict[str, int]:
+    """Returns the levels of the features in a new cluster of the release of `settings`.
+
+    Before Kafka 4.4, only transaction.version can be finalized.
+    """
+    levels = {}
+    if settings.has_all_features:
+        levels = {name: feature.default for name, feature in FEATURES.items()}
+    return {**levels, TRANSACTION_VERSION: settings.transaction_version_level}
 
 
 class UpgradeType:
