@@ -106,7 +106,10 @@ class _Printing:
         if self._left == 0 or not partitions:
             return
         if options.until is not None:
-            times = dict.fromkeys(partitions, _time("--until", options.until))
+            until = _time("--until", options.until)
+            if until > SYSTEM_CLOCK.now_ms():
+                raise ConfigurationError("--until is in the future; --timeout ends a silent topic")
+            times = dict.fromkeys(partitions, until)
             log_ends = await client.list_offsets(dict.fromkeys(partitions, "latest"))
             found = await client.list_offsets(times)
             # Without a record of the time or later, a partition ends at its present end.

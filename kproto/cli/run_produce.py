@@ -214,21 +214,23 @@ class _Sending:
                     lines = splitter.finish()
                 else:
                     lines = splitter.feed(chunk)
-                for part in self._paced(lines):
+                while lines:
+                    size = self._next_size(number - 1)
+                    part, lines = lines[:size], lines[size:]
                     yield _Lines(part, number)
                     number += len(part)
                     if options.rate is not None:
                         await self._wait_for_rate(number - 1)
 
-    def _paced(self, lines: list[bytes]) -> list[list[bytes]]:
-        """Returns the lines in lists that are sent at once."""
-        sizes = [len(lines)]
+    def _next_size(self, sent: int) -> int | None:
+        """Returns the number of lines that are sent at once after `sent` lines; None for all."""
+        sizes: list[int] = []
         if self._options.rate is not None:
             sizes.append(max(1, int(self._options.rate * _RATE_INTERVAL_S)))
-        if self._options.transaction_records is not None:
-            sizes.append(self._options.transaction_records)
-        size = max(1, min(sizes))
-        return [lines[at : at + size] for at in range(0, len(lines), size)]
+        most = self._options.transaction_records
+        if most is not None:
+            sizes.append(most - sent % most)
+        return min(sizes, default=None)
 
     async def _wait_for_rate(self, sent: int) -> None:
         due = self._progress.begun + sent / self._options.rate

@@ -80,6 +80,7 @@ def test_embedded_broker_answers_administrators_as_kafka_does(
     _compare(ours, theirs)
 
 
+@pytest.mark.exhaustive
 def test_embedded_cluster_reassigns_partitions_as_kafka_does(cluster: KafkaCluster) -> None:
     theirs = _said(reassigning_partitions, cluster.bootstrap)
     with threaded_cluster() as embedded:

@@ -148,7 +148,7 @@ async def test_kproto_reads_the_records_of_a_peer(
         pytest.param("0.11", "-", "0.11", 5, marks=pytest.mark.exhaustive),
         pytest.param("1.1", "-", "1.1", 7, marks=pytest.mark.exhaustive),
         pytest.param("3.9.2", "-", "3.9", None, marks=pytest.mark.exhaustive),
-        ("4.4", "-", "4.2", None),
+        ("4.4", "-", "4.3", None),
     ],
 )
 def test_kafka_python_detects_the_release_of_the_broker(

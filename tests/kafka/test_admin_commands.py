@@ -15,7 +15,7 @@ from tests.support.any_broker import real_broker
 from tests.support.brokers import Brokers, versions
 from tests.support.cli_runs import Run, runner
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 
 @pytest.fixture(params=versions())

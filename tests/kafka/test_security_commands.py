@@ -13,7 +13,7 @@ import pytest
 from tests.support.cli_runs import Run, runner
 from tools.kafka.secured import SecuredKafka
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 
 def properties(kafka: SecuredKafka, folder: Path, user: str, password: str) -> str:

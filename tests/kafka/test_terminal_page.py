@@ -11,7 +11,7 @@ from tests.support.brokers import CANNOT_START
 from tests.support.terminal_sessions import differences
 from tools.kafka import VERSIONS, KafkaNode
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 
 @pytest.mark.parametrize("release", VERSIONS)

@@ -18,7 +18,7 @@ from tests.support.spark_programs import SparkPrograms, spark_programs
 from tools.job_kills import FORMATS, kill_the_job
 from tools.spark.environments import python_with_pyspark
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.thorough]
 
 TABLES = ["delta", "iceberg"]
 #: The steps of an increment of a table, which has no dead letters.
@@ -46,7 +46,6 @@ def lake(
         yield programs, {"format": request.param, "path": path}
 
 
-@pytest.mark.thorough
 def test_increment_is_written_once_after_a_kill_at_each_step(
     lake: tuple[SparkPrograms, dict[str, Any]], embedded_topics: Topics, topic_name: str
 ) -> None:
@@ -138,7 +137,7 @@ def test_delta_has_an_active_session_in_each_thread(
     assert found == {"before": False, "version": 0, "after": True}
 
 
-@pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("format_", TABLES)
 def test_killed_command_writes_each_event_once(
     spark_environment: None, embedded: str, tmp_path: Path, format_: str
 ) -> None:

@@ -37,12 +37,16 @@ EXHAUSTIVE = "exhaustive"
 """Marks tests of every case, and tests that repeat an everyday test on other servers."""
 
 TOGETHER = (
+    ("tests/kafka/test_admin_placement.py", "clusters"),
+    ("tests/kafka/test_admin_voters.py", "clusters"),
     ("tests/kafka/test_cluster_fixture.py", "clusters"),
     ("tests/kafka/test_kills.py", "clusters"),
     ("tests/kafka/test_moving_leaders.py", "clusters"),
     ("tests/kafka/test_requests_of_many_brokers.py", "clusters"),
     ("tests/kafka/test_secured_cluster.py", "clusters"),
+    ("tests/interop/test_admin_like_kafka.py", "clusters"),
     ("tests/interop/test_cluster_like_kafka.py", "clusters"),
+    ("tests/kafka/test_admin_on_old_brokers.py", "old brokers"),
     ("tests/kafka/test_real_old_brokers.py", "old brokers"),
     ("tests/spark/test_old_brokers.py", "old brokers"),
     ("tests/kafka/", "brokers"),

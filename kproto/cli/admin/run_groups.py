@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...client import Client, TopicPartition
-from ...client.admin import AdminError
+from ...client.admin import AdminError, ConsumerGroupDescription
 from ...clock import SYSTEM_CLOCK
 from ...wire.errors import BrokerResponseError, ConfigurationError
 from .confirming import confirm
@@ -34,8 +34,9 @@ _LAG_COLUMNS: Final = (
 
 _SUM_COLUMNS: Final = ("group", "topic", "partitions", "lag")
 
-#: The types of groups whose committed offsets are those of consumers.
-_WITH_OFFSETS: Final = ("", "Classic", "Consumer", "Streams")
+#: The types and protocol types of groups of consumers; brokers before Kafka 3.8 tell no type.
+_TYPES: Final = ("", "Classic", "Consumer")
+_PROTOCOL_TYPES: Final = ("", "consumer")
 
 #: Clears a terminal and moves the cursor to its first line.
 _CLEAR: Final = "\x1b[H\x1b[2J"
@@ -98,13 +99,9 @@ async def _lag_rows(client: Client, groups: Iterable[str]) -> list[dict[str, Any
 
     Raises AdminError for a group that does not exist.
     """
-    names = list(dict.fromkeys(groups))
-    if not names:
-        listed = await client.admin.list_groups()
-        names = sorted(each.group_id for each in listed if each.type in _WITH_OFFSETS)
-    described = await client.admin.describe_consumer_groups(names) if names else {}
+    described = await _described(client, groups)
     rows: list[dict[str, Any]] = []
-    for name in names:
+    for name in described:
         owners = {tp: member for member in described[name].members for tp in member.assignment}
         committed = await client.admin.list_consumer_group_offsets({name: None})
         lags = await client.admin.consumer_group_lag(name, [*committed[name], *owners])
@@ -124,6 +121,23 @@ async def _lag_rows(client: Client, groups: Iterable[str]) -> list[dict[str, Any
                 }
             )
     return rows
+
+
+async def _described(client: Client, groups: Iterable[str]) -> dict[str, ConsumerGroupDescription]:
+    """Returns the named groups, or all groups of consumers."""
+    names = list(dict.fromkeys(groups))
+    if names:
+        return await client.admin.describe_consumer_groups(names)
+    listed = await client.admin.list_groups()
+    names = sorted(
+        each.group_id
+        for each in listed
+        if each.type in _TYPES and each.protocol_type in _PROTOCOL_TYPES
+    )
+    try:
+        return await client.admin.describe_consumer_groups(names) if names else {}
+    except AdminError as error:  # groups that were deleted meanwhile
+        return error.results
 
 
 def _print_lag(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:

@@ -138,7 +138,7 @@ def test_transactions_end_after_a_number_of_records(kproto: Run, topic: str) -> 
         (["--offset", "1", "-n", "2"], "23"),
         (["--from", "1970-01-01T00:00:03Z"], "345"),
         (["--from-beginning", "--until", "1970-01-01T00:00:03Z"], "12"),
-        (["--from-beginning", "--until", "1971-01-01"], "12345"),
+        (["--from-beginning", "--until", "2020-01-01"], "12345"),
         (["--from-beginning", "--grep", "[24]"], "24"),
         (["--from-beginning", "--key", "k3", "--key", "k5"], "35"),
         (["--from-beginning", "--grep", ".", "-n", "3"], "123"),
@@ -195,6 +195,11 @@ def test_options_that_contradict_are_refused(kproto: Run, command: list[str], wo
     found = kproto(*command)
     assert (found.code, found.out) == (1, b"")
     assert words in found.err[0]
+
+
+def test_future_end_is_refused(kproto: Run, topic: str) -> None:
+    found = kproto("consume", topic, "--until", "2100-01-01")
+    assert "--until is in the future" in found.err[0]
 
 
 def test_rate_is_kept(kproto: Run, topic: str) -> None:
