@@ -37,10 +37,17 @@ function bytesInForm(text, form) {
     return hexIn(text);
   } catch (noHex) {
     if (!(noHex instanceof PastedTextError) || noHex.at === null) throw noHex;
-    const packed = /^[0-9a-fA-F]*$/.test(text.replace(/\s/g, "")) ? null : base64OrNull(text);
+    const packed = isHexLike(text) ? null : base64OrNull(text);
     if (packed !== null) return packed;
     throw new PastedTextError(`${noHex.message}, and the input is no dump, no list and no base64`, noHex.at);
   }
+}
+
+/** Returns true for hex digits, of which base64 would make other bytes; 2 of 16 characters may be none. */
+function isHexLike(text) {
+  const packed = text.replace(/\s/g, "");
+  const wrong = packed.replace(/[0-9a-fA-F]/g, "").length;
+  return wrong === 0 || (packed.length >= 16 && wrong <= 2);
 }
 
 // --- literals ------------------------------------------------------------------------------------
@@ -55,6 +62,8 @@ function matchAt(pattern, text, index) {
 
 /** Reads `b'\x00a'`, `"\x00a"`, several in a row; null for text that is no literal. */
 function literalOf(text) {
+  const bytea = /^\s*(['"])\\{1,2}x((?:[0-9a-fA-F]{2}){2,})\1\s*$/.exec(text);
+  if (bytea) return bytesOfPairs(bytea[2]);
   if (/^\s*(?:\\x[0-9a-fA-F]{2}\s*)+$/.test(text)) return bytesOfPairs(text.replace(/\\x|\s/g, ""));
   let position = matchAt(/\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)\s*\(\s*)?/y, text, 0)[0].length;
   const found = [];
@@ -122,15 +131,42 @@ function listOf(text) {
   const elements = inside.replace(/\(\s*byte\s*\)\s*/g, (found) => " ".repeat(found.length));
   const tokens = [...elements.matchAll(/[^,\s]+/g)].map((found) => [found[0], start + found.index]);
   if (!tokens.length) return elements.trim() ? null : new Uint8Array(0);
+  checkCommas(elements, start);
   const bytes = numbersOf(tokens, elements.includes(","), head.trim() !== "");
+  const declared = [/(?:\[|Uint8Array\()\s*(\d+)\s*[\])]/.exec(head), /\/\*[^*]*\((\d+) bytes\)\s*\*\//.exec(text)];
+  for (const found of declared) {
+    if (found && Number(found[1]) !== bytes.length) {
+      throw new PastedTextError(`the array has ${bytes.length} bytes, and declares ${found[1]}`, found.index + found[0].indexOf(found[1]));
+    }
+  }
   if (count !== undefined && Number(count) !== bytes.length) {
     throw new PastedTextError(`the array has ${bytes.length} bytes, and declares ${count}`, plain.lastIndexOf(count));
   }
   return bytes;
 }
 
+/** Throws if some numbers are separated by a comma, and others are not. */
+function checkCommas(elements, start) {
+  if (!elements.includes(",")) return;
+  const wrong = /[^,\s]\s+[^,\s]/.exec(elements) || /(?:,|^)\s*,/.exec(elements);
+  if (wrong) {
+    throw new PastedTextError("the numbers of a list are not separated by one comma each", start + wrong.index + wrong[0].length - 1);
+  }
+}
+
+/** Throws if one number has a single digit, and others are padded to two. */
+function checkPadding(tokens) {
+  const digits = tokens.map(([token, at]) => [token.replace(/^0x/i, ""), at]);
+  if (!digits.some(([each]) => each.length === 2 && each[0] === "0")) return;
+  const short = digits.find(([each]) => each.length === 1);
+  if (short) throw new PastedTextError("a number has one digit, and others have two", short[1]);
+}
+
 function numbersOf(tokens, hasCommas, hasHead) {
-  if (tokens.every(([token]) => PREFIXED.test(token))) return Uint8Array.from(tokens, ([token]) => parseInt(token, 16));
+  if (tokens.every(([token]) => PREFIXED.test(token))) {
+    checkPadding(tokens);
+    return Uint8Array.from(tokens, ([token]) => parseInt(token, 16));
+  }
   const isDecimal = tokens.every(([token]) => DECIMAL.test(token));
   const arePairs = tokens.every(([token]) => ONE_PAIR.test(token));
   if (arePairs && !isDecimal && !hasHead) return Uint8Array.from(tokens, ([token]) => parseInt(token, 16));
@@ -157,7 +193,7 @@ function bytesOfPairs(digits) {
   return Uint8Array.from(digits.match(/../g) || [], (pair) => parseInt(pair, 16));
 }
 
-const OFFSET_LINE = /^[ \t]*((?:0x)?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?=\s|$))/m;
+const OFFSET_LINE = /^[ \t]*((?:0[xX])?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?=\s|$))/m;
 
 /** Reads pairs of hex digits, or groups of pairs, with separators. */
 function hexIn(text, isNamed = false) {
@@ -181,6 +217,7 @@ function hexIn(text, isNamed = false) {
   if (isNamed) inside = inside.replace(/[[\]{}()<>"']/g, " ");
   const digits = [];
   const tokens = [];
+  const prefixed = [];
   let hasCommas = false;
   for (let at = 0; ;) {
     const skipped = matchAt(/[\s:,;_\-]*/y, inside, at)[0];
@@ -199,8 +236,10 @@ function hexIn(text, isNamed = false) {
     }
     digits.push(isShort ? `0${match[1]}` : match[1]);
     tokens.push(match[0]);
+    if (match[1].length <= 2 && match[1].length < match[0].length) prefixed.push([match[1], begin + at]);
     at = end;
   }
+  checkPadding(prefixed);
   if (!isNamed && tokens.length > 1 && hasCommas && tokens.every((token) => DECIMAL.test(token))) {
     throw new PastedTextError("the numbers may be hex or decimal");
   }
@@ -244,11 +283,12 @@ function dumpOf(text, isNamed = false) {
   if (lines === null) return null;
   const rows = lines.filter((line) => line !== null);
   if (!rows.some((row) => row.groups.length) || !haveOffsets(rows)) return null;
+  rows.forEach(checkBytes);
   if (rows.length === 1 && !isNamed) checkSingle(rows[0]);
   if (!rows[0].hasColon && rows.some((row) => row.groups.length && row.groups[0].digits.length !== 2)) {
     throw new PastedTextError(OF_WORDS);
   }
-  for (const base of [16, 8, 10]) {
+  for (const base of basesOf(rows)) {
     const found = dumpByBase(lines, base);
     if (found !== null) return found;
   }
@@ -265,7 +305,7 @@ function dumpLines(text) {
     if (line.trim() === "*") {
       found.push(null);
     } else if (line.trim()) {
-      const match = /^\s*((?:0x)?[0-9a-fA-F]{4,16})(:?)(\s+|$)/.exec(line);
+      const match = /^\s*((?:0[xX])?[0-9a-fA-F]{4,16})(:?)(\s+|$)/.exec(line);
       if (!match) return null;
       const hasColon = match[2] !== "";
       found.push({ at, text: line, offset: match[1], hasColon, gap: match[3].length, start: match[0].length,
@@ -290,8 +330,21 @@ function groupsOf(line, start, hasColon) {
 function haveOffsets(rows) {
   if (rows.every((row) => row.hasColon)) return true;
   if (rows.some((row) => row.hasColon) || new Set(rows.map((row) => row.offset.length)).size > 1) return false;
-  if (rows[0].offset.startsWith("0x")) return false;
+  if (/^0x/i.test(rows[0].offset)) return false;
   return rows.every((row) => !row.groups.length || row.groups[0].digits.length !== row.offset.length);
+}
+
+/** Throws for a line whose offset is followed by something else than bytes. */
+function checkBytes(row) {
+  if (row.groups.length || !row.text.slice(row.start).trim()) return;
+  const at = row.start + matchAt(/[0-9a-fA-F]*/y, row.text, row.start)[0].length;
+  throw new PastedTextError(`“${row.text[at]}” is no hex digit`, row.at + at);
+}
+
+/** Returns the bases that the program of the dump writes, so that a lost line is noticed. */
+function basesOf(rows) {
+  if (rows[0].hasColon) return [16, 10];
+  return [4, 8].includes(rows[0].offset.length) ? [16] : [16, 8, 10];
 }
 
 function checkSingle(row) {
@@ -301,7 +354,7 @@ function checkSingle(row) {
 }
 
 function offsetIn(row, base) {
-  const digits = base === 16 ? row.offset.replace(/^0x/, "") : row.offset;
+  const digits = base === 16 ? row.offset.replace(/^0x/i, "") : row.offset;
   const isNumber = { 16: /^[0-9a-fA-F]+$/, 10: /^[0-9]+$/, 8: /^[0-7]+$/ }[base].test(digits);
   return isNumber ? parseInt(digits, base) : NaN;
 }

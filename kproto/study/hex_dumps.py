@@ -21,8 +21,11 @@ MAX_DUMPED_BYTES: Final = 104_857_600
 #: Bases in which programs write offsets: hex, octal (the default of od), decimal.
 _BASES: Final = (16, 8, 10)
 
-_OFFSET: Final = re.compile(r"\s*(?P<digits>(?:0x)?[0-9a-fA-F]{4,16})(?P<colon>:?)(?P<gap>\s+|$)")
+_OFFSET: Final = re.compile(
+    r"\s*(?P<digits>(?:0[xX])?[0-9a-fA-F]{4,16})(?P<colon>:?)(?P<gap>\s+|$)"
+)
 _GROUP: Final = re.compile(r"(?P<digits>[0-9a-fA-F]+)(?P<gap>\s+|(?=[|>])|$)")
+_DIGITS: Final = re.compile(r"[0-9a-fA-F]*")
 _REPEATED: Final = "*"
 
 _READABLE: Final = "hexdump -C, xxd, od -t x1 and tcpdump -x print the bytes in order"
@@ -72,11 +75,13 @@ def read_dump(text: str, *, is_named: bool = False) -> bytes | None:
     rows = [line for line in lines if line is not None]
     if not any(row.groups for row in rows) or not _has_offsets(rows):
         return None
+    for row in rows:
+        _check_bytes(row)
     if len(rows) == 1 and not is_named:
         _check_single(rows[0])
     if not rows[0].has_colon and any(len(each.digits) != 2 for each in _bytes_of(rows)):
         raise PastedTextError(f"the input is {_OF_WORDS}")
-    for base in _BASES:
+    for base in _bases_of(rows):
         found = _by_base(lines, base)
         if found is not None:
             return found
@@ -123,7 +128,7 @@ def _has_offsets(rows: list[_Line]) -> bool:
         return True
     if any(row.has_colon for row in rows) or len({len(row.offset) for row in rows}) > 1:
         return False
-    if rows[0].offset.startswith("0x"):
+    if rows[0].offset.startswith(("0x", "0X")):
         return False
     # Hex text has groups of one length; an offset is longer or shorter than the groups behind it.
     return all(len(row.groups[0].digits) != len(row.offset) for row in rows if row.groups)
@@ -135,12 +140,33 @@ def _bytes_of(rows: list[_Line]) -> Iterator[_Group]:
         yield from row.groups[:1]
 
 
+def _check_bytes(row: _Line) -> None:
+    """Raises PastedTextError for a line whose offset is followed by something else than bytes."""
+    match = _OFFSET.match(row.text)
+    start = match.end() if match else 0
+    if not row.groups and row.text[start:].strip():
+        digits = _DIGITS.match(row.text, start)
+        at = digits.end() if digits else start
+        raise PastedTextError(f"{row.text[at]!r} is no hex digit", row.at + at)
+
+
 def _check_single(row: _Line) -> None:
     """Raises PastedTextError if a single line may be hex whose first group is no offset."""
     rest = row.text[row.groups[-1].end :].lstrip()
     if row.has_colon or rest[:1] in ("|", ">") or row.offset_gap > 1:
         return
     raise PastedTextError(f"the input is {_ONE_LINE}", row.at)
+
+
+def _bases_of(rows: list[_Line]) -> tuple[int, ...]:
+    """Returns the bases that the program of the dump writes, so that a lost line is noticed.
+
+    xxd (with a colon) writes hex or decimal; hexdump -C (8 digits) and Wireshark (4 digits) write
+    hex; od (6 or 7 digits) writes octal, decimal or hex.
+    """
+    if rows[0].has_colon:
+        return (16, 10)
+    return (16,) if len(rows[0].offset) in (4, 8) else _BASES
 
 
 def _by_base(lines: list[_Line | None], base: int) -> bytes | None:

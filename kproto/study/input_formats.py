@@ -26,6 +26,18 @@ __all__ = ["FORMS", "MAX_DUMPED_BYTES", "read_bytes"]
 FORMS: Final = ("auto", "hex", "dump", "words", "decimal", "literal", "base64", "binary")
 
 
+#: See `_is_hex_like`: of random base64 of this length, less than one in 10,000 looks like hex.
+LEAST_HEX_LIKE: Final = 16
+MAX_WRONG_DIGITS: Final = 2
+
+#: Byte order marks, with the encodings that they mark; PowerShell writes files in UTF-16.
+_MARKS: Final = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+
+
 def read_bytes(data: bytes, form: str = "auto") -> bytes:
     """Returns the bytes that `data` encodes; `form` is one of `FORMS`.
 
@@ -52,12 +64,15 @@ def read_bytes(data: bytes, form: str = "auto") -> bytes:
 
 def _text(data: bytes) -> str | None:
     """Returns the input as text in ASCII; None if it is no text."""
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
     try:
-        text = data.decode()
+        text = data.decode(encoding)
     except UnicodeDecodeError:
         return None
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
+    if encoding == "utf-16" and not (text and text.isascii()):
+        return None  # binary that begins with the same two bytes
     is_text = all(character.isprintable() or character in "\r\n\t" for character in text)
     return text if is_text else None
 
@@ -86,8 +101,14 @@ def _auto(text: str) -> bytes:
 
 
 def _is_hex_like(text: str) -> bool:
-    """Returns True for hex digits alone, of which base64 would make other bytes."""
-    return all(character in "0123456789abcdefABCDEF" for character in "".join(text.split()))
+    """Returns True for hex digits, of which base64 would make other bytes.
+
+    Up to MAX_WRONG_DIGITS of at least LEAST_HEX_LIKE characters may be none: such a text is more
+    likely hex with a mistake than base64.
+    """
+    packed = "".join(text.split())
+    wrong = sum(character not in "0123456789abcdefABCDEF" for character in packed)
+    return not wrong or (len(packed) >= LEAST_HEX_LIKE and wrong <= MAX_WRONG_DIGITS)
 
 
 def _hex(text: str) -> bytes:

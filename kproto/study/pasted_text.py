@@ -43,6 +43,9 @@ _QUOTE: Final = re.compile(r"(?:[bB][rR]?)?(['\"])")
 _BETWEEN: Final = re.compile(r"(?:\s|\\\r?\n|/\*.*?\*/)*", re.DOTALL)
 _ESCAPED_ONLY: Final = re.compile(r"\s*(?:\\x[0-9a-fA-F]{2}\s*)+")
 
+#: A bytea of Postgres, as JSON and CSV quote it: one escape in front of all digits.
+_BYTEA: Final = re.compile(r"\s*(['\"])\\{1,2}x(?P<digits>(?:[0-9a-fA-F]{2}){2,})\1\s*")
+
 _COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 #: An array: its type or name, its elements, and the length that `xxd -i` declares after it.
 _ARRAY: Final = re.compile(
@@ -50,6 +53,12 @@ _ARRAY: Final = re.compile(
     r"(?:[\w\s]*_len\s*=\s*(?P<count>\d+)\s*;)?\s*",
 )
 _HEAD_MARK: Final = re.compile(r"\bbyte|\bu?int8|\bchar\b|\bu8\b|Uint8Array|\w\s*\[\d*\]\s*=")
+#: The length that an array declares before its elements, or Wireshark in a comment.
+_DECLARED: Final = re.compile(r"(?:\[|Uint8Array\()\s*(?P<count>\d+)\s*[\])]")
+_FRAME_BYTES: Final = re.compile(r"/\*[^*]*\((?P<count>\d+) bytes\)\s*\*/")
+#: In a list with commas: two numbers without a comma, or a comma without a number before it.
+_NO_COMMA: Final = re.compile(r"[^,\s]\s+[^,\s]")
+_NO_NUMBER: Final = re.compile(r"(?:,|^)\s*,")
 _CAST: Final = re.compile(r"\(\s*byte\s*\)\s*")
 _NUMBER: Final = re.compile(r"(?:0|-?[1-9]\d{0,2})")
 _PREFIXED: Final = re.compile(r"0[xX][0-9a-fA-F]{1,2}")
@@ -66,7 +75,7 @@ _HEX_TOKEN: Final = re.compile(r"(?:0[xX]|\\x)?(?P<digits>[0-9a-fA-F]+)")
 _PAIRS: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 #: A line that may begin with an offset: a colon follows, or a group of one byte.
 _OFFSET_LINE: Final = re.compile(
-    r"^[ \t]*(?P<offset>(?:0x)?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?=\s|\Z))",
+    r"^[ \t]*(?P<offset>(?:0[xX])?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?=\s|\Z))",
     re.MULTILINE,
 )
 _HEX_SEPARATOR: Final = re.compile(r"[\s:,;_\-]*")
@@ -79,6 +88,9 @@ def read_literal(text: str) -> bytes | None:
     A literal without escapes and without the prefix `b` is not read, because its characters may be
     hex digits. Escapes without quotes are read if nothing else is in the text.
     """
+    bytea = _BYTEA.fullmatch(text)
+    if bytea is not None:
+        return bytes.fromhex(bytea["digits"])
     if _ESCAPED_ONLY.fullmatch(text):
         return bytes.fromhex(re.sub(r"\\x|\s", "", text))
     before = _BEFORE_LITERAL.match(text)
@@ -156,7 +168,15 @@ def read_list(text: str) -> bytes | None:
     tokens = [(found[0], start + found.start()) for found in re.finditer(r"[^,\s]+", elements)]
     if not tokens:
         return b"" if not elements.strip() else None
+    _check_commas(elements, start)
     data = _numbers(tokens, has_commas="," in elements, has_head=bool(head))
+    for pattern, source in ((_DECLARED, match["head"]), (_FRAME_BYTES, text)):
+        declared = pattern.search(source)
+        if declared is not None and int(declared["count"]) != len(data):
+            raise PastedTextError(
+                f"the array has {len(data)} bytes, and declares {declared['count']}",
+                declared.start("count"),
+            )
     if match["count"] is not None and int(match["count"]) != len(data):
         raise PastedTextError(
             f"the array has {len(data)} bytes, and declares {match['count']}", match.start("count")
@@ -164,8 +184,32 @@ def read_list(text: str) -> bytes | None:
     return data
 
 
+def _check_commas(elements: str, start: int) -> None:
+    """Raises PastedTextError if some numbers are separated by a comma, and others are not.
+
+    A number that is wrapped in its middle would be two numbers. The last one may have a comma.
+    """
+    if "," not in elements:
+        return
+    wrong = _NO_COMMA.search(elements) or _NO_NUMBER.search(elements)
+    if wrong is not None:
+        raise PastedTextError(
+            "the numbers of a list are not separated by one comma each", start + wrong.end() - 1
+        )
+
+
+def _check_padding(tokens: list[tuple[str, int]]) -> None:
+    """Raises PastedTextError if one number has a single digit, and others are padded to two."""
+    digits = [(token.lower().removeprefix("0x"), at) for token, at in tokens]
+    if any(len(each) == 2 and each.startswith("0") for each, _ in digits):
+        short = next((at for each, at in digits if len(each) == 1), None)
+        if short is not None:
+            raise PastedTextError("a number has one digit, and others have two", short)
+
+
 def _numbers(tokens: list[tuple[str, int]], *, has_commas: bool, has_head: bool) -> bytes:
     if all(_PREFIXED.fullmatch(token) for token, _ in tokens):
+        _check_padding(tokens)
         return bytes(int(token, 0) for token, _ in tokens)
     is_decimal = all(_NUMBER.fullmatch(token) for token, _ in tokens)
     are_pairs = all(_PAIR.fullmatch(token) for token, _ in tokens)
@@ -219,6 +263,7 @@ def read_hex(text: str, *, is_named: bool = False) -> bytes:
         inside = re.sub(r"[\[\]{}()<>\"']", " ", inside)
     found: list[str] = []
     tokens: list[str] = []
+    prefixed: list[tuple[str, int]] = []
     separators: set[str] = set()
     position = 0
     while True:
@@ -246,7 +291,10 @@ def read_hex(text: str, *, is_named: bool = False) -> bytes:
             digits = f"0{digits}"
         found.append(digits)
         tokens.append(match[0])
+        if has_prefix and len(digits) == 2:
+            prefixed.append((match["digits"], begin + position))
         position = end
+    _check_padding(prefixed)
     _check_not_decimal(tokens, separators, is_named=is_named)
     return bytes.fromhex("".join(found))
 

@@ -325,3 +325,35 @@ def test_any_text_is_bytes_or_one_kind_of_error(text: str) -> None:
     except ConfigurationError:
         return
     assert len(found) <= len(text)
+
+
+DUMP = "00000000: 0012 0003 0000 0001 0002 6e73 7400 0000  ..........nst...\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_dump_with_a_byte_order_mark_is_read(encoding: str) -> None:
+    assert read_bytes(DUMP.encode(encoding)) == read_bytes(DUMP.encode())
+
+
+def test_binary_with_the_bytes_of_a_mark_stays_binary() -> None:
+    for data in (b"\xff\xfe", b"\xff\xfe\x00\xd8\x01", "\xfeé".encode("utf-16")):
+        assert read_bytes(data) == data
+
+
+@given(st.binary(min_size=17, max_size=80), st.data())
+def test_changed_character_of_a_dump_loses_no_byte(data: bytes, drawn: st.DataObject) -> None:
+    """A dump with a wrong character in its last line has the same bytes, or is refused."""
+    lines = []
+    for at in range(0, len(data), 16):
+        row = data[at : at + 16]
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{at:08x}: {row.hex(' ', 2):<39}  {shown}")
+    text = "\n".join(lines)
+    position = drawn.draw(st.integers(10, 48)) + (len(lines) - 1) * (len(lines[0]) + 1)
+    mark = drawn.draw(st.sampled_from("-,;.$x "))
+    changed = text[:position] + mark + text[position + 1 :]
+    try:
+        found = read_bytes(changed.encode())
+    except ConfigurationError:
+        return
+    assert found == data
