@@ -12,7 +12,7 @@ from ..schema.message_lookup import find_messages
 from ..schema.specs import MessageSpec
 from .inspect_errors import print_error, print_errors, print_hint
 from .selection import definitions_from_options
-from .tables import print_json, print_table
+from .tables import print_json, print_table, print_wrapped
 
 __all__ = ["run"]
 
@@ -199,6 +199,12 @@ def _layout(message: MessageSpec, known: Definitions, version: int, *, as_json: 
             for row in rows
         ],
     )
+    for words, fields in (
+        ("ignorable", [row.field for row in rows if row.ignorable]),
+        ("mapKey", [row.field for row in rows if row.map_key]),
+    ):
+        if fields:
+            print_wrapped(f"{words}: {', '.join(fields)}")
 
 
 def _diff(

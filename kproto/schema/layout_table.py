@@ -35,6 +35,8 @@ class LayoutRow:
     - `versions`: the versions that have the field, such as `3+`.
     - `meaning`: the sentence of the glossary, "" if there is none. For a message that is not
       Kafka's, the `about` of the field's definition.
+    - `ignorable`: a sender may drop a value that the version cannot express; `map_key`: the field
+      is a key of its array's elements.
     """
 
     field: str
@@ -49,6 +51,8 @@ class LayoutRow:
     size: int | None
     least: int
     meaning: str
+    ignorable: bool
+    map_key: bool
 
     def to_json(self) -> dict[str, Any]:
         """Returns this row as JSON data."""
@@ -64,6 +68,8 @@ class LayoutRow:
             "size": self.size,
             "least": self.least,
             "meaning": self.meaning,
+            "ignorable": self.ignorable,
+            "mapKey": self.map_key,
         }
 
 
@@ -131,6 +137,8 @@ def _rows(
             size,
             least,
             meaning(layout.name, field),
+            field.spec.ignorable,
+            field.spec.map_key,
         )
         inner = struct_of(field.type)
         if inner is not None:

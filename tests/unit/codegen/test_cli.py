@@ -331,6 +331,16 @@ def test_generate_warns_of_probable_mistakes(tmp_path: Path, capsys: Captured) -
     assert all(line.startswith("kproto-codegen: warning: own/v2/") for line in warnings)
 
 
-def test_kafkas_own_definitions_cause_no_warning(tmp_path: Path, capsys: Captured) -> None:
+def test_generate_warns_of_changed_bytes(tmp_path: Path, capsys: Captured) -> None:
+    write_definitions(tmp_path / "own" / "v1", [data(field("A"), name="Stock")])
+    write_definitions(tmp_path / "own" / "v2", [data(field("A", "int64"), name="Stock")])
+    schemas, out = str(tmp_path / "own"), str(tmp_path / "shop")
+    assert main(["generate", "--schemas", schemas, "--package", "shop", "--out", out]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "field A: type changed in v0, v1, v2 of v2: was int32; is int64" in line
+
+
+def test_kafkas_own_definitions_changed_one_released_version() -> None:
     releases = load_releases(SCHEMAS)
-    assert union_warnings(unite(releases), releases) == []
+    (warning,) = union_warnings(unite(releases), releases)
+    assert warning.reason.startswith("ShareGroupMetadataValue: fields changed in v0 of 4.4.0")
