@@ -36,9 +36,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     group.add_argument(
         "--isolation",
         choices=("read_committed", "read_uncommitted"),
-        default="read_uncommitted",
         metavar="LEVEL",
-        help="read_committed leaves out the records of open and aborted transactions (%(default)s)",
+        help="read_committed leaves out the records of open and aborted transactions; default: "
+        "isolation.level of the properties, then read_uncommitted",
     )
     add_connection(parser)
     parser.set_defaults(runs_in="run_consume", is_tail=False)

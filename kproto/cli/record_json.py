@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..client import ProducerRecord
 from ..records.record import Record
@@ -20,7 +20,28 @@ from ..wire.errors import EncodeError
 __all__ = ["input_line", "record_line", "record_of_line"]
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_DECODE: Final = json.JSONDecoder().decode
+
+
+class _Source(NamedTuple):
+    """A number of a line, as the text that the line has: a float would lose digits."""
+
+    text: str
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of a JSON object in order; a name may occur twice."""
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+_DECODE: Final = json.JSONDecoder(
+    object_pairs_hook=_Members,
+    parse_float=_Source,
+    parse_int=_Source,
+    parse_constant=_no_constant,
+).decode
 
 _KNOWN: Final = (
     "topic",
@@ -89,15 +110,20 @@ def input_line(topic: str, record: ProducerRecord) -> bytes:
 def record_of_line(line: bytes) -> tuple[ProducerRecord, str | None]:
     """Returns the record of a line, and the topic in the line or None.
 
-    A `value` that is no text and not null is sent as compact JSON. `offset` and `timestamp_type`
-    are ignored. Raises EncodeError if the line is no such object; the text says what is wrong.
+    A `value` that is no text and not null is sent as compact JSON, with its numbers unchanged.
+    `offset` and `timestamp_type` are ignored. Raises EncodeError if the line is no such object; the
+    text says what is wrong.
     """
     try:
-        entries = _DECODE(line.decode())
+        members = _DECODE(line.decode())
     except ValueError as error:
         raise EncodeError(f"is no JSON: {error}") from error
-    if not isinstance(entries, dict):
+    if not isinstance(members, _Members):
         raise EncodeError("is no JSON object")
+    entries = dict(members)
+    if len(entries) < len(members):
+        names = [name for name, _ in members]
+        raise EncodeError(f"has {next(name for name in names if names.count(name) > 1)!r} twice")
     for name in entries:
         if name not in _KNOWN:
             known = ", ".join(nearest(name, _KNOWN) or _KNOWN)
@@ -111,7 +137,7 @@ def record_of_line(line: bytes) -> tuple[ProducerRecord, str | None]:
     )
     topic = entries.get("topic")
     if topic is not None and not isinstance(topic, str):
-        raise EncodeError(f"topic is {topic!r:.80}, which is no name")
+        raise EncodeError("topic is no name")
     return record, topic
 
 
@@ -124,7 +150,26 @@ def _payload(entries: dict[str, Any], name: str) -> bytes | None:
     found = entries.get(name)
     if found is None:
         return None
-    return (found if isinstance(found, str) else _ENCODE(found)).encode()
+    return _utf8(found if isinstance(found, str) else _compact(found), name)
+
+
+def _compact(value: Any) -> str:
+    """Returns JSON without spaces; numbers and the order of members stay as in the line."""
+    match value:
+        case _Source():
+            return value.text
+        case _Members():
+            return "{" + ",".join(f"{_ENCODE(key)}:{_compact(its)}" for key, its in value) + "}"
+        case list():
+            return "[" + ",".join(map(_compact, value)) + "]"
+    return _ENCODE(value)
+
+
+def _utf8(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise EncodeError(f"{name} has a lone surrogate, which UTF-8 cannot carry") from None
 
 
 def _base64(text: object, name: str) -> bytes:
@@ -135,19 +180,15 @@ def _base64(text: object, name: str) -> bytes:
 
 
 def _headers(found: object) -> list[tuple[str, bytes | None]]:
-    if isinstance(found, dict):
-        found = list(found.items())
     headers: list[tuple[str, bytes | None]] = []
     for entry in found if isinstance(found, list | tuple) else [None]:
         match entry:
             case [str(name), None]:
                 headers.append((name, None))
             case [str(name), str(text)]:
-                headers.append((name, text.encode()))
-            case [str(name), {"base64": text}]:
+                headers.append((name, _utf8(text, f"header {name!r}")))
+            case [str(name), [("base64", text)]]:
                 headers.append((name, _base64(text, f"header {name!r}")))
-            case (str(name), (str() | None) as text):
-                headers.append((name, None if text is None else text.encode()))
             case _:
                 raise EncodeError(
                     'headers should be an array of [name, value], such as [["trace", "7"]]; a '
@@ -158,6 +199,9 @@ def _headers(found: object) -> list[tuple[str, bytes | None]]:
 
 def _number(entries: dict[str, Any], name: str) -> int | None:
     found = entries.get(name)
-    if found is None or (isinstance(found, int) and not isinstance(found, bool)):
-        return found
-    raise EncodeError(f"{name} is {found!r:.80}, which is no number")
+    if found is None:
+        return None
+    if isinstance(found, _Source) and found.text.lstrip("-").isdigit():
+        return int(found.text)
+    text = found.text if isinstance(found, _Source) else repr(found)
+    raise EncodeError(f"{name} is {text:.80}, which is no whole number")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -14,9 +15,10 @@ from ..client import Client, Consumer, GroupConsumer, TopicPartition
 from ..clock import SYSTEM_CLOCK
 from ..records.record import Record
 from ..wire.errors import ConfigurationError, DecodeError
-from .open_client import client_of
+from .open_client import client_of, properties_of
 from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
+from .signals import run_until_signal
 from .times import moment_ms
 
 __all__ = ["run"]
@@ -39,8 +41,11 @@ class _Fetched(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Prints records until the end that `options` name; returns 0, or 1 for invalid events."""
+    properties = properties_of(options, os.environ)
+    if options.group is None and not options.is_tail:
+        options.group = properties.get("group.id")
     _check(options)
-    return asyncio.run(_Printing(options).run())
+    return run_until_signal(_Printing(options, properties).run())
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -73,8 +78,16 @@ def _time(name: str, text: str) -> int:
 class _Printing:
     """Prints the records of one command."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, properties: Mapping[str, Any]) -> None:
         self._options = options
+        # Arguments override the properties, which override the defaults of the command.
+        self._arguments: dict[str, Any] = {}
+        if options.isolation is not None:
+            self._arguments["read_committed"] = options.isolation == "read_committed"
+        self._read_committed = options.isolation == "read_committed" or (
+            options.isolation is None and properties.get("isolation.level") == "read_committed"
+        )
+        self._has_reset = "auto.offset.reset" in properties
         self._format = formatter(options)
         self._matches = record_filter(options)
         self._left = options.count
@@ -119,7 +132,7 @@ class _Printing:
             group=None,
             start=await self._start(client, partitions),
             stop_at_end=options.until_end or options.until is not None,
-            read_committed=options.isolation == "read_committed",
+            **self._arguments,
         )
         only_values = is_value_only(options) and self._left is None and not self._ends
         async with consumer, aclosing(self._fetched(consumer, only_values=only_values)) as lists:
@@ -150,10 +163,9 @@ class _Printing:
             moment = _time("--from", options.from_time)
             return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment)
         if options.last is not None:
-            read_committed = options.isolation == "read_committed"
             first = await client.list_offsets(dict.fromkeys(partitions, "earliest"))
             ends = await client.list_offsets(
-                dict.fromkeys(partitions, "latest"), read_committed=read_committed
+                dict.fromkeys(partitions, "latest"), read_committed=self._read_committed
             )
             return {tp: max(first[tp], end - options.last) for tp, end in ends.items()}
         return "earliest" if options.until_end or options.until is not None else "latest"
@@ -191,26 +203,31 @@ class _Printing:
 
     async def _read_in_group(self, client: Client) -> None:
         options = self._options
-        start: Any = "latest"
+        arguments = dict(self._arguments)
         if options.from_beginning:
-            start = "earliest"
+            arguments["start"] = "earliest"
         elif options.from_time is not None:
-            start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
+            arguments["start"] = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
                 milliseconds=_time("--from", options.from_time)
             )
+        elif not self._has_reset:
+            arguments["start"] = "latest"
         await self._partitions(client)  # raises an error for a topic that does not exist
         if self._left == 0:
             return
         async with client.consumer(
             options.topics,
             group=options.group,
-            start=start,
-            read_committed=options.isolation == "read_committed",
+            **arguments,
         ) as consumer:
             quiet_since = SYSTEM_CLOCK.monotonic()
+            started: frozenset[TopicPartition] = frozenset()
             while True:
                 most = _POLL_RECORDS if self._left is None else min(self._left, _POLL_RECORDS)
                 polled = await consumer.poll(_POLL_MS, most)
+                if consumer.assignment != started:
+                    await self._commit_starts(consumer, consumer.assignment - started, polled)
+                    started = consumer.assignment
                 if polled:
                     quiet_since = SYSTEM_CLOCK.monotonic()
                     for tp, records in polled.items():
@@ -221,6 +238,29 @@ class _Printing:
                         return
                 elif await self._is_over(consumer, quiet_since):
                     return
+
+    @staticmethod
+    async def _commit_starts(
+        consumer: GroupConsumer,
+        assigned: Iterable[TopicPartition],
+        polled: Mapping[TopicPartition, Sequence[Record]],
+    ) -> None:
+        """Commits the start positions of assigned partitions without a committed offset.
+
+        A later run without a start option then continues there, and skips no record that arrived
+        meanwhile.
+        """
+        tps = list(assigned)
+        if not tps:
+            return
+        committed = await consumer.committed(*tps)
+        starts: dict[TopicPartition, int] = {}
+        for tp in tps:
+            if committed.get(tp) is None:
+                first = polled.get(tp)
+                starts[tp] = first[0].offset if first else await consumer.position(tp)
+        if starts:
+            await consumer.commit(starts)
 
     async def _is_over(self, consumer: GroupConsumer, quiet_since: float) -> bool:
         quiet_ms = (SYSTEM_CLOCK.monotonic() - quiet_since) * 1000

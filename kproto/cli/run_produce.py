@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
@@ -16,16 +17,20 @@ from ..client.producer_record import as_record
 from ..clock import SYSTEM_CLOCK
 from ..wire.errors import ConfigurationError, EncodeError, KprotoError
 from .input_chunks import STDIN, InputEnd, read_input
-from .open_client import client_of
+from .open_client import client_of, properties_of
 from .progress import Progress
 from .record_input import LineSplitter, keyed
 from .record_json import input_line, record_of_line
+from .signals import run_until_signal
 from .times import moment_ms
 
 __all__ = ["run"]
 
 #: Maximum number of calls of `send_many` in flight; each has the lines of some chunks of input.
 _MAX_CALLS: Final = 16
+
+#: Maximum number of lines of one call; a chunk of input has fewer lines, unless they are empty.
+_MAX_LINES: Final = 100_000
 
 #: With `--rate`: the time in s between two calls.
 _RATE_INTERVAL_S: Final = 0.1
@@ -51,8 +56,11 @@ class _Lines(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Sends all records; returns 0, or 1 if a record was not acknowledged."""
+    properties = properties_of(options, os.environ)
+    if options.transactional_id is None:
+        options.transactional_id = properties.get("transactional.id")
     _check(options)
-    return asyncio.run(_Sending(options).run())
+    return run_until_signal(_Sending(options).run())
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -66,6 +74,14 @@ def _check(options: argparse.Namespace) -> None:
             raise ConfigurationError(f"--{name.replace('_', '-')} must be more than 0")
     if options.key_separator is not None and (options.json or options.cloudevents or options.whole):
         raise ConfigurationError("--key-separator is for plain lines")
+    if options.undelivered is not None:
+        try:
+            with Path(options.undelivered).open("ab"):
+                pass
+        except OSError as error:
+            raise ConfigurationError(
+                f"--undelivered {options.undelivered} cannot be written: {error.strerror}"
+            ) from None
     if options.key is not None and options.key_separator is not None:
         raise ConfigurationError("--key and --key-separator exclude each other")
 
@@ -129,6 +145,8 @@ class _Sending:
         self._shown = shown
         self._failed: list[tuple[str, ProducerRecord]] = []
         self._failure: KprotoError | None = None
+        self._last_line = 0
+        self._is_read = False
         self._calls: deque[asyncio.Task[None]] = deque()
 
     async def run(self) -> int:
@@ -146,13 +164,32 @@ class _Sending:
             async with client_of(options) as client, client.producer(**arguments) as producer:
                 await self._check_topic(client)
                 await self._send_all(producer)
-        finally:
-            self._progress.end(summary=self._shown)
-            self._store_failed()
+        except BaseException as error:
+            if isinstance(error, KprotoError):
+                self._failure = self._failure or error
+            self._end()
+            raise
+        self._end()
         if self._failure is not None:
             print(f"kproto: error: {self._failure}", file=sys.stderr)
             return 1
         return 0
+
+    def _end(self) -> None:
+        """Ends the progress, stores undelivered records, and says what was not sent."""
+        self._progress.end(summary=self._shown)
+        if self._failed:
+            count = len(self._failed)
+            print(
+                f"kproto: {count} record{'s were' if count > 1 else ' was'} not acknowledged in "
+                f"all: {self._store_failed()}",
+                file=sys.stderr,
+            )
+        if self._failure is not None and self._last_line and not self._is_read:
+            print(
+                f"kproto: the input was read up to line {self._last_line}, and not further",
+                file=sys.stderr,
+            )
 
     async def _check_topic(self, client: Client) -> None:
         """Raises BrokerResponseError now if the topic does not exist, not at the first record."""
@@ -179,12 +216,14 @@ class _Sending:
         sent = 0
         try:
             async for lines in batches:
+                self._last_line = lines.first + len(lines.lines) - 1
                 await self._send(producer, lines)
                 sent += len(lines.lines)
                 if self._failure is not None:
                     return True
                 if most is not None and sent >= most:
                     return False
+            self._is_read = True
             return True
         except EncodeError as error:
             self._failure = error
@@ -215,22 +254,22 @@ class _Sending:
                 else:
                     lines = splitter.feed(chunk)
                 while lines:
-                    size = self._next_size(number - 1)
+                    size = min(len(lines), self._next_size(number - 1))
                     part, lines = lines[:size], lines[size:]
                     yield _Lines(part, number)
                     number += len(part)
                     if options.rate is not None:
                         await self._wait_for_rate(number - 1)
 
-    def _next_size(self, sent: int) -> int | None:
-        """Returns the number of lines that are sent at once after `sent` lines; None for all."""
-        sizes: list[int] = []
+    def _next_size(self, sent: int) -> int:
+        """Returns the most lines that are sent at once after `sent` lines."""
+        sizes = [_MAX_LINES]
         if self._options.rate is not None:
             sizes.append(max(1, int(self._options.rate * _RATE_INTERVAL_S)))
         most = self._options.transaction_records
         if most is not None:
             sizes.append(most - sent % most)
-        return min(sizes, default=None)
+        return min(sizes)
 
     async def _wait_for_rate(self, sent: int) -> None:
         due = self._progress.begun + sent / self._options.rate
@@ -282,6 +321,10 @@ class _Sending:
         elements = values if self._options.undelivered is None else iter(values)
         try:
             await producer.send_many(topic, elements)
+        except asyncio.CancelledError:
+            # Some may have been acknowledged: sending them again may double, and never loses.
+            self._failed += [(topic, as_record(each)) for each in values]
+            raise
         except DeliveryError as error:
             self._failed += [(topic, record) for record in error.records]
             self._failure = self._failure or error
@@ -294,7 +337,16 @@ class _Sending:
         else:
             self._progress.add(len(values), size)
 
-    def _store_failed(self) -> None:
-        if self._options.undelivered is not None and self._failed:
-            lines = [input_line(topic, record) + b"\n" for topic, record in self._failed]
-            Path(self._options.undelivered).write_bytes(b"".join(lines))
+    def _store_failed(self) -> str:
+        """Writes the records that were not acknowledged; returns words that say where they are."""
+        path = self._options.undelivered
+        if path is None:
+            return "lost, because --undelivered names no file"
+        lines = [input_line(topic, record) + b"\n" for topic, record in self._failed]
+        try:
+            Path(path).write_bytes(b"".join(lines))
+        except OSError as error:
+            sys.stderr.flush()
+            sys.stderr.buffer.write(b"".join(lines))
+            return f"{path} cannot be written ({error.strerror}), so they are printed here"
+        return f"written to {path}"

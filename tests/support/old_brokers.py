@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 import uuid
 from collections.abc import Iterator
 
@@ -15,6 +17,9 @@ from .availability import not_available
 from .brokers import CANNOT_START
 
 __all__ = ["FIRST_KEY", "broker_version_of", "new_topic", "old_broker"]
+
+#: Maximum time in s in which a broker that has started can create a topic.
+STARTS_WITHIN_S = 60.0
 
 #: The key of the record with which a topic on a broker before 0.10.1 begins.
 FIRST_KEY = b"the topic exists now"
@@ -46,6 +51,15 @@ async def new_topic(node: KafkaNode, client: kproto.Client, *, partitions: int =
     if has_topic_requests(node.version):
         await client.create_topics(kproto.NewTopic(name, partitions, replication_factor=1))
     else:
-        async with client.producer(allow_auto_create_topics=True) as producer:
-            await producer.send(name, None, key=FIRST_KEY)
+        end = time.monotonic() + STARTS_WITHIN_S
+        while True:
+            try:
+                async with client.producer(allow_auto_create_topics=True) as producer:
+                    await producer.send(name, None, key=FIRST_KEY)
+                break
+            except kproto.DeliveryError as error:
+                # A broker that is still starting has no controller that could create the topic.
+                if "UNKNOWN_SERVER_ERROR" not in str(error) or time.monotonic() > end:
+                    raise
+                await asyncio.sleep(0.5)
     return name

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from ...wire.uuid import Uuid
 from ..tables import print_table
 
 __all__ = ["print_rows"]
@@ -49,6 +50,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, str | int | float | None):
         return value
+    if isinstance(value, Uuid):
+        return str(value)
     if isinstance(value, Iterable):
         return [_plain(each) for each in value]
     return str(value)

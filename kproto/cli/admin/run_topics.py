@@ -43,7 +43,7 @@ def _row(topic: TopicDescription) -> dict[str, Any]:
 
 
 async def _describe(client: Client, options: argparse.Namespace) -> int:
-    described = await client.admin.describe_topics(options.names)
+    described = await client.admin.describe_topics(await _named(client, options.names))
     columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "offline")
     rows = (
         {
@@ -57,9 +57,22 @@ async def _describe(client: Client, options: argparse.Namespace) -> int:
         }
         for topic in described.values()
         for each in topic.partitions.values()
+        if not options.under_replicated or len(each.in_sync) < len(each.replicas)
     )
     print_rows(options, columns, rows)
     return 0
+
+
+async def _named(client: Client, names: list[str]) -> list[str]:
+    """Returns the topics that names and patterns name; all topics if there are none."""
+    patterns = [name for name in names if "*" in name or "?" in name or "[" in name]
+    if names and not patterns:
+        return names
+    listed = await client.admin.list_topics()
+    matching = [
+        name for name in listed if not names or any(fnmatchcase(name, each) for each in patterns)
+    ]
+    return list(dict.fromkeys([*matching, *(name for name in names if name not in patterns)]))
 
 
 async def _create(client: Client, options: argparse.Namespace) -> int:

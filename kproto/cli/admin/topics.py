@@ -29,6 +29,17 @@ def _list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--internal", action="store_true", help="also internal topics")
 
 
+def _describe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "names", nargs="*", metavar="TOPIC", help="a name or a pattern; default: all topics"
+    )
+    parser.add_argument(
+        "--under-replicated",
+        action="store_true",
+        help="only partitions with replicas that are not in sync",
+    )
+
+
 def _create(parser: argparse.ArgumentParser) -> None:
     _add_names(parser)
     parser.add_argument(
@@ -84,7 +95,7 @@ def _delete_records(parser: argparse.ArgumentParser) -> None:
 #: The verbs, the default first.
 VERBS: Final = (
     Verb("list", "Lists topics with partitions and replicas.", _list),
-    Verb("describe", "Describes the partitions of topics.", _add_names),
+    Verb("describe", "Describes the partitions of topics.", _describe),
     Verb("create", "Creates topics.", _create),
     Verb("delete", "Deletes topics with their records.", _delete),
     Verb("alter", "Adds partitions to topics.", _alter),

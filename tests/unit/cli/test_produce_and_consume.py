@@ -98,7 +98,10 @@ def test_lines_before_an_invalid_line_are_sent(kproto: Run, topic: str) -> None:
     text = b'{"value": "a"}\n{"value": "b"}\n{"valeu": "c"}\n{"value": "d"}'
     found = kproto("produce", topic, "--json", stdin=text)
     assert found.code == 1
-    assert found.err == ["kproto: error: line 3 has the unknown name 'valeu'; known: value"]
+    assert found.err == [
+        "kproto: the input was read up to line 3, and not further",
+        "kproto: error: line 3 has the unknown name 'valeu'; known: value",
+    ]
     assert sorted(kproto("consume", topic, *ALL).lines()) == ["a", "b"]
 
 
@@ -108,7 +111,8 @@ def test_undelivered_records_are_stored(kproto: Run, topic: str, tmp_path: Path)
     options = ["--json", "--undelivered", str(lost)]
     found = kproto("produce", topic, *options, stdin=line + b'\n{"value": "y", "partition": 0}')
     assert found.code == 1
-    assert "partition" in found.err[0]
+    assert found.err[0] == f"kproto: 1 record was not acknowledged in all: written to {lost}"
+    assert "partition" in found.err[-1]
     again = kproto("produce", topic, "--json", "--repartition", stdin=lost.read_bytes())
     assert again.code == 0
     assert "x" in kproto("consume", topic, *ALL).lines()
@@ -284,3 +288,46 @@ def test_interrupt_while_standard_input_is_silent(
         assert process.wait(60) == 130
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def test_member_continues_in_partitions_without_printed_records(kproto: Run, topic: str) -> None:
+    """Without a start option, a group continues at the positions of its first run."""
+    for partition in range(3):
+        lines = b"".join(b"%d-%d\n" % (partition, number) for number in range(3))
+        kproto("produce", topic, "-p", str(partition), stdin=lines)
+    group = ["--group", f"{topic}-all"]
+    first = kproto("consume", topic, *group, "--from-beginning", "-n", "1").lines()
+    rest = kproto("consume", topic, *group, "--until-end").lines()
+    wanted = [f"{partition}-{number}" for partition in range(3) for number in range(3)]
+    assert sorted(first + rest) == wanted
+
+
+def test_properties_set_the_start_and_the_isolation(kproto: Run, topic: str) -> None:
+    kproto("produce", topic, "--json", "--transactional-id", "tx3", stdin=b'{"value": "a"}\n{')
+    kproto("produce", topic, stdin=b"b")
+    group = ["-X", f"group.id={topic}-props", "-X", "auto.offset.reset=earliest", "--until-end"]
+    found = kproto("consume", topic, *group, "-X", "isolation.level=read_committed")
+    assert found.lines() == ["b"]
+    assert kproto("consume", topic, *group).lines() == []  # the group has committed
+
+
+def test_undelivered_file_is_checked_at_the_start(kproto: Run, topic: str) -> None:
+    found = kproto("produce", topic, "--undelivered", "/no/such/file", stdin=b"x")
+    assert "--undelivered /no/such/file cannot be written" in found.err[0]
+    assert kproto("consume", topic, *ALL).lines() == []
+
+
+@pytest.mark.slow
+def test_termination_commits_what_was_printed(
+    served: ThreadedBroker, kproto: Run, topic: str
+) -> None:
+    kproto("produce", topic, "-p", "0", stdin=b"1\n2\n")
+    arguments = ["consume", topic, "-g", f"{topic}-t", "--from-beginning", "-b", served.bootstrap]
+    with started(*arguments) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["1\n", "2\n"]
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, complaints(err)) == (143, [])
+    found = kproto("consume", topic, "-g", f"{topic}-t", "--timeout", "1s", "--from-beginning")
+    assert found.lines() == []
