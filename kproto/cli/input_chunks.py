@@ -48,6 +48,7 @@ async def read_input(paths: Sequence[str]) -> AsyncGenerator[bytes | InputEnd, N
             loop.call_soon_threadsafe(queue.put_nowait, item)
 
     def read() -> None:
+        path = ""
         try:
             for path in paths:
                 number = sys.stdin.fileno() if path == STDIN else os.open(path, os.O_RDONLY)

@@ -214,7 +214,7 @@ async def _wanted(
     if options.to_latest:
         return {tp: its.log_end for tp, its in bounds.items()}
     if options.to_offset is not None:
-        return dict.fromkeys(bounds, options.to_offset)
+        return {tp: int(options.to_offset) for tp in bounds}
     if options.shift is not None:
         return shifted(bounds, options.shift)
     if options.from_file is not None:

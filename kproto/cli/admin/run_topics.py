@@ -125,7 +125,7 @@ def _counted(names: list[str], noun: str) -> str:
 
 async def _alter(client: Client, options: argparse.Namespace) -> int:
     await client.admin.create_partitions(
-        dict.fromkeys(options.names, options.partitions), validate_only=options.dry_run
+        {name: int(options.partitions) for name in options.names}, validate_only=options.dry_run
     )
     return 0
 
@@ -172,7 +172,7 @@ def moment_of(name: str, text: str) -> int:
 async def _delete_records(client: Client, options: argparse.Namespace) -> int:
     tps = await named_partitions(client, options.names)
     if options.before_offset is not None:
-        wanted = dict.fromkeys(tps, options.before_offset)
+        wanted = {tp: int(options.before_offset) for tp in tps}
     else:
         moment = moment_of("--before", options.before)
         found = await client.admin.list_offsets(dict.fromkeys(tps, moment))

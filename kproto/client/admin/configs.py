@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from ...messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from ...messages.describe_configs_response import (
@@ -191,10 +191,10 @@ def config_ops(
     Raises ConfigurationError for other objects.
     """
     if isinstance(changes, Mapping):
-        values: Iterable[tuple[Any, Any]] = changes.items()
+        values = cast("Mapping[str, str | None]", changes)
         return [
             AlterConfigOp(name, value, ConfigOpType.DELETE if value is None else ConfigOpType.SET)
-            for name, value in values
+            for name, value in values.items()
         ]
     found = list(changes)
     for each in found:
