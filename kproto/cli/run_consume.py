@@ -16,6 +16,7 @@ from ..clock import SYSTEM_CLOCK
 from ..records.record import Record
 from ..wire.errors import ConfigurationError, DecodeError
 from .open_client import client_of, properties_of
+from .output import write_all
 from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
 from .signals import run_until_signal
@@ -98,7 +99,6 @@ class _Printing:
         shown = options.progress or (sys.stderr.isatty() and not sys.stdout.isatty())
         self._progress = Progress(shown=shown and not options.quiet)
         self._shown = shown and not options.quiet
-        self._out = sys.stdout.buffer
 
     async def run(self) -> int:
         try:
@@ -218,6 +218,7 @@ class _Printing:
         async with client.consumer(
             options.topics,
             group=options.group,
+            auto_commit=False,
             **arguments,
         ) as consumer:
             quiet_since = SYSTEM_CLOCK.monotonic()
@@ -233,8 +234,9 @@ class _Printing:
                     for tp, records in polled.items():
                         end = records[-1].offset + 1
                         self._print(_Fetched(tp, records, end, end), only_values=False)
+                    # Only now: a write that fails must commit nothing of these records.
+                    await consumer.commit(polled)
                     if self._left == 0:
-                        await consumer.commit(polled)
                         return
                 elif await self._is_over(consumer, quiet_since):
                     return
@@ -276,11 +278,11 @@ class _Printing:
         """Prints records and flushes; returns True if no further record is wanted."""
         if only_values:
             lines = self._value_lines(fetched.items)
-            self._out.write(lines)
+            write_all(lines)
             count, size = len(fetched.items), len(lines)
         else:
             count, size = self._print_records(fetched)
-        self._out.flush()
+        sys.stdout.buffer.flush()
         self._lag[fetched.tp] = max(0, fetched.high_watermark - fetched.next_offset)
         self._progress.add(count, size, f", lag {sum(self._lag.values()):,}")
         if self._left == 0:
@@ -322,5 +324,5 @@ class _Printing:
                     file=sys.stderr,
                 )
         text = b"".join(lines)
-        self._out.write(text)
+        write_all(text)
         return len(records), len(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..protocol.message_classes import definitions_in
 from ..schema.naming import class_name
 from ..study.secret_fields import secret_fields
 from ..wire.errors import ConfigurationError
+from .output import write_all
 from .selection import import_package
 
 __all__ = ["run"]
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """
     text = _page(options.package)
     if options.out == "-":
-        sys.stdout.buffer.write(text.encode())
+        write_all(text.encode())
         return 0
     if options.out is not None:
         _write(Path(options.out), text)

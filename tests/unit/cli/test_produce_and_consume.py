@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -225,14 +226,18 @@ def command_line(served: ThreadedBroker, *words: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_pipe_of_many_lines_comes_back(served: ThreadedBroker, topic: str) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_pipe_of_many_lines_comes_back(served: ThreadedBroker, topic: str, unbuffered: str) -> None:
     data = b"".join(b"line %d \xff\x00\n" % number for number in range(30_000))
     produced = subprocess.run(
         command_line(served, "produce", topic, "-p", "0", "-z", "gzip"), input=data, cwd=ROOT
     )
     assert produced.returncode == 0
     consumed = subprocess.run(
-        command_line(served, "consume", topic, *ALL), stdout=subprocess.PIPE, cwd=ROOT
+        command_line(served, "consume", topic, *ALL),
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
     )
     assert consumed.stdout == data
 
@@ -331,3 +336,23 @@ def test_termination_commits_what_was_printed(
         assert (process.returncode, complaints(err)) == (143, [])
     found = kproto("consume", topic, "-g", f"{topic}-t", "--timeout", "1s", "--from-beginning")
     assert found.lines() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_records_that_could_not_be_written_are_not_committed(
+    served: ThreadedBroker, kproto: Run, topic: str, unbuffered: str
+) -> None:
+    """A pipe holds 64 KB; the reader closes it, so that the rest is not written."""
+    data = b"".join(b"%06d %s\n" % (number, b"x" * 90) for number in range(5_000))
+    kproto("produce", topic, "-p", "0", stdin=data)
+    command = command_line(served, "consume", topic, "-g", f"{topic}-c", "--from-beginning", "-e")
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment) as process:
+        assert process.stdout is not None
+        first = process.stdout.read(100)
+        process.stdout.close()
+        assert process.wait(60) == 0
+    assert first == data[:100]
+    found = kproto("consume", topic, "-g", f"{topic}-c", "--until-end")
+    assert found.out == data
