@@ -87,4 +87,4 @@ def test_unknown_verb_names_the_known_ones(
     with pytest.raises(SystemExit) as caught:
         kproto("topics", "creat", "a")
     assert caught.value.code == 2
-    assert b"'delete-records'" in capsysbinary.readouterr().err
+    assert b"delete-records" in capsysbinary.readouterr().err
