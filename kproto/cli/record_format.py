@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from ..records.record import Record
 from ..wire.errors import ConfigurationError
+from .text_arguments import ESCAPES
 
 __all__ = ["DIRECTIVES", "compile_format"]
 
@@ -61,14 +62,6 @@ DIRECTIVES: Final = {
     "%": Directive("a percent sign", lambda record: b"%"),
 }
 
-_ESCAPES: Final = {
-    "n": b"\n",
-    "r": b"\r",
-    "t": b"\t",
-    "0": b"\0",
-    "\\": b"\\",
-}
-
 _TOKEN: Final = re.compile(
     r"%(?P<letter>.)|\\x(?P<hex>[0-9A-Fa-f]{2})|\\(?P<escape>.)|[%\\]", re.DOTALL
 )
@@ -90,8 +83,8 @@ def compile_format(text: str) -> Callable[[Record], bytes]:
             parts.append(DIRECTIVES[letter].of)
         elif digits is not None:
             parts += _literal(bytes.fromhex(digits))
-        elif escape in _ESCAPES:
-            parts += _literal(_ESCAPES[escape])
+        elif escape in ESCAPES:
+            parts += _literal(ESCAPES[escape])
         else:
             raise ConfigurationError(
                 f"the format has {token[0]!r}, which has no meaning; the directives are "

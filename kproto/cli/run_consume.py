@@ -20,7 +20,7 @@ from .output import write_all
 from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
 from .signals import run_until_signal
-from .times import moment_ms
+from .times import moment_of
 
 __all__ = ["run"]
 
@@ -69,11 +69,10 @@ def _check(options: argparse.Namespace) -> None:
             )
 
 
-def _time(name: str, text: str) -> int:
-    try:
-        return moment_ms(text, SYSTEM_CLOCK.now_ms())
-    except argparse.ArgumentTypeError as error:
-        raise ConfigurationError(f"{name}: {error}") from None
+def _start_of(text: str) -> datetime:
+    """Returns the time of `--from` as the start of a consumer."""
+    moment = moment_of("--from", text)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment)
 
 
 class _Printing:
@@ -119,7 +118,7 @@ class _Printing:
         if self._left == 0 or not partitions:
             return
         if options.until is not None:
-            until = _time("--until", options.until)
+            until = moment_of("--until", options.until)
             if until > SYSTEM_CLOCK.now_ms():
                 raise ConfigurationError("--until is in the future; --timeout ends a silent topic")
             times = dict.fromkeys(partitions, until)
@@ -160,8 +159,7 @@ class _Printing:
         if options.offset is not None:
             return dict.fromkeys(partitions, options.offset)
         if options.from_time is not None:
-            moment = _time("--from", options.from_time)
-            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment)
+            return _start_of(options.from_time)
         if options.last is not None:
             first = await client.list_offsets(dict.fromkeys(partitions, "earliest"))
             ends = await client.list_offsets(
@@ -207,9 +205,7 @@ class _Printing:
         if options.from_beginning:
             arguments["start"] = "earliest"
         elif options.from_time is not None:
-            arguments["start"] = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
-                milliseconds=_time("--from", options.from_time)
-            )
+            arguments["start"] = _start_of(options.from_time)
         elif not self._has_reset:
             arguments["start"] = "latest"
         await self._partitions(client)  # raises an error for a topic that does not exist

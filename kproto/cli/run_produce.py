@@ -22,7 +22,7 @@ from .progress import Progress
 from .record_input import LineSplitter, keyed
 from .record_json import input_line, record_of_line
 from .signals import run_until_signal
-from .times import moment_ms
+from .times import moment_of
 
 __all__ = ["run"]
 
@@ -103,10 +103,7 @@ def converter(options: argparse.Namespace) -> Callable[[bytes], _Converted] | No
     elif options.repartition:
         changes["partition"] = None
     if options.timestamp is not None:
-        try:
-            changes["timestamp"] = moment_ms(options.timestamp, SYSTEM_CLOCK.now_ms())
-        except argparse.ArgumentTypeError as error:
-            raise ConfigurationError(f"--timestamp: {error}") from None
+        changes["timestamp"] = moment_of("--timestamp", options.timestamp)
     if not changes and not options.headers and not options.empty_as_null:
         return read
 

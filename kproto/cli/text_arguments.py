@@ -6,9 +6,10 @@ import argparse
 import re
 from typing import Final
 
-__all__ = ["delimiter", "header"]
+__all__ = ["ESCAPES", "delimiter", "header"]
 
-_ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
+#: The letters after a backslash, in delimiters and formats.
+ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 _TOKEN: Final = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 
 
@@ -21,7 +22,7 @@ def delimiter(text: str) -> bytes:
     def unescaped(token: re.Match[bytes]) -> bytes:
         if token[1]:
             return bytes.fromhex(token[1].decode())
-        found = _ESCAPES.get(token[2].decode("latin-1"))
+        found = ESCAPES.get(token[2].decode("latin-1"))
         if found is None:
             raise argparse.ArgumentTypeError(f"{text!r} has an unknown escape")
         return found

@@ -7,7 +7,10 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["duration_ms", "moment_ms"]
+from ..clock import SYSTEM_CLOCK
+from ..wire.errors import ConfigurationError
+
+__all__ = ["duration_ms", "moment_ms", "moment_of"]
 
 #: Milliseconds of each unit.
 _UNITS: Final = {
@@ -59,6 +62,14 @@ def moment_ms(text: str, now_ms: int) -> int:
         ) from None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return round(aware.timestamp() * 1000)
+
+
+def moment_of(name: str, text: str) -> int:
+    """Returns the time in the argument `name`, in ms. Raises ConfigurationError for other text."""
+    try:
+        return moment_ms(text, SYSTEM_CLOCK.now_ms())
+    except argparse.ArgumentTypeError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
 
 
 def _is_duration(text: str) -> bool:

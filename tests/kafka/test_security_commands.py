@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import json
 import time
 import uuid
 from pathlib import Path
 
 import pytest
 
+from tests.support.admin_commands import rows_of
 from tests.support.cli_runs import Run, runner
 from tools.kafka.secured import SecuredKafka
 
@@ -38,12 +38,6 @@ def kproto(
     file = properties(secured, tmp_path, "admin", secured.passwords["admin"])
     run = runner(secured.bootstrap["SASL_SSL"], capsysbinary, tmp_path)
     return lambda *words, stdin=None: run(*words, "--properties", file, stdin=stdin)
-
-
-def rows_of(kproto: Run, *arguments: str) -> list[dict[str, object]]:
-    found = kproto(*arguments, "--json")
-    assert (found.code, found.err) == (0, []), found
-    return [json.loads(line) for line in found.lines()]
 
 
 def test_acls_are_added_listed_and_removed(kproto: Run) -> None:

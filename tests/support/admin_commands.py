@@ -17,6 +17,7 @@ from .cli_runs import Run
 
 __all__ = [
     "group",
+    "rows_of",
     "test_broker_configs_are_printed",
     "test_brokers_are_listed",
     "test_configs_are_set_and_unset",

@@ -10,7 +10,7 @@ from ...client.admin import ElectionType
 from ...wire.errors import ConfigurationError
 from .confirming import confirm
 from .rows import print_rows
-from .run_topics import named_partitions
+from .run_topics import named_partition, named_partitions
 from .running import VerbFunction, run_verb
 
 __all__ = ["run"]
@@ -121,9 +121,7 @@ async def _reassignments(client: Client, options: argparse.Namespace) -> int:
 async def _reassign(client: Client, options: argparse.Namespace) -> int:
     if (options.replicas is None) == (not options.cancel):
         raise ConfigurationError("pass either --replicas ID,ID or --cancel")
-    tps = await named_partitions(client, [options.name])
-    if len(tps) != 1 or not options.name.endswith(f":{tps[0][1]}"):
-        raise ConfigurationError(f"{options.name!r} is no TOPIC:PARTITION")
+    tp = await named_partition(client, options.name)
     replicas = None
     action = f"cancel the reassignment of {options.name}"
     if not options.cancel:
@@ -134,7 +132,7 @@ async def _reassign(client: Client, options: argparse.Namespace) -> int:
         action = f"move {options.name} to the brokers {options.replicas}"
     if not confirm(options, action):
         return 1
-    await client.admin.alter_partition_reassignments({tps[0]: replicas})
+    await client.admin.alter_partition_reassignments({tp: replicas})
     return 0
 
 

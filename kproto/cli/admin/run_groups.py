@@ -12,10 +12,11 @@ from ...client import Client, TopicPartition
 from ...client.admin import AdminError, ConsumerGroupDescription
 from ...clock import SYSTEM_CLOCK
 from ...wire.errors import BrokerResponseError, ConfigurationError
+from ..times import moment_of
 from .confirming import confirm
 from .group_resets import Bounds, offsets_of_file, reset_rows, shifted
 from .rows import print_rows
-from .run_topics import moment_of, named_partitions
+from .run_topics import named_partitions
 from .running import VerbFunction, run_verb
 
 __all__ = ["run"]

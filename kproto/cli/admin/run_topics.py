@@ -9,14 +9,13 @@ from typing import Any, Final
 
 from ...client import Client, NewTopic, TopicPartition
 from ...client.admin import AdminError, TopicDescription
-from ...clock import SYSTEM_CLOCK
 from ...wire.errors import BrokerResponseError, ConfigurationError
-from ..times import moment_ms
+from ..times import moment_of
 from .confirming import confirm
 from .rows import print_rows
 from .running import VerbFunction, run_verb
 
-__all__ = ["moment_of", "partitions_of", "run"]
+__all__ = ["named_partition", "named_partitions", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -161,14 +160,6 @@ async def _offsets(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
-def moment_of(name: str, text: str) -> int:
-    """Returns the time in the argument `name`, in ms. Raises ConfigurationError for other text."""
-    try:
-        return moment_ms(text, SYSTEM_CLOCK.now_ms())
-    except argparse.ArgumentTypeError as error:
-        raise ConfigurationError(f"{name}: {error}") from None
-
-
 async def _delete_records(client: Client, options: argparse.Namespace) -> int:
     tps = await named_partitions(client, options.names)
     if options.before_offset is not None:
@@ -202,6 +193,14 @@ async def named_partitions(client: Client, names: Iterable[str]) -> list[TopicPa
             raise ConfigurationError(f"{topic} has no partition {number}; it has {len(there)}")
         found |= dict.fromkeys((topic, each) for each in (there if number is None else [number]))
     return list(found)
+
+
+async def named_partition(client: Client, name: str) -> TopicPartition:
+    """Returns the partition that `TOPIC:PARTITION` names; raises as `named_partitions`."""
+    tps = await named_partitions(client, [name])
+    if len(tps) != 1 or not name.endswith(f":{tps[0][1]}"):
+        raise ConfigurationError(f"{name!r} is no TOPIC:PARTITION")
+    return tps[0]
 
 
 def _parsed(name: str) -> tuple[str, int | None]:

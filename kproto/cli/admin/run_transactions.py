@@ -17,7 +17,7 @@ from ...clock import SYSTEM_CLOCK
 from ...wire.errors import ConfigurationError
 from .confirming import confirm
 from .rows import print_rows
-from .run_topics import named_partitions
+from .run_topics import named_partition, named_partitions
 from .running import VerbFunction, run_verb
 
 __all__ = ["run"]
@@ -121,10 +121,7 @@ async def _open_partitions(client: Client) -> dict[int, set[TopicPartition]]:
 
 
 async def _abort(client: Client, options: argparse.Namespace) -> int:
-    tps = await named_partitions(client, [options.partition])
-    if len(tps) != 1 or not options.partition.endswith(f":{tps[0][1]}"):
-        raise ConfigurationError(f"{options.partition!r} is no TOPIC:PARTITION")
-    (tp,) = tps
+    tp = await named_partition(client, options.partition)
     states = (await client.admin.describe_producers([tp]))[tp]
     state = next(
         (each for each in states if each.transaction_start_offset == options.start_offset), None

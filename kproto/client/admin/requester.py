@@ -304,7 +304,7 @@ class AdminRequester:
                 error.never_written = True  # the brokers were not found
             if len(parts) == 1 or call.parts_of is None:
                 return dict.fromkeys(parts, error)
-            # One part may have prevented that the brokers of the others were found.
+            # A part whose brokers are unknown fails the whole request: send each part alone.
             alone: list[Coroutine[Any, Any, dict[P, V | KprotoError]]]
             alone = [self._send(call, build, [part], left_ms) for part in parts]
             return {part: it for each in await gather_all(alone) for part, it in each.items()}
