@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,10 @@ __all__ = [
     "test_topic_is_created_described_and_deleted",
     "test_topics_are_listed_by_a_pattern",
 ]
+
+
+#: Maximum time in s in which a broker applies a change of the metadata.
+APPLIED_WITHIN_S = 60.0
 
 
 def rows_of(kproto: Run, *arguments: str) -> list[dict[str, object]]:
@@ -225,6 +230,10 @@ def test_quorum_is_described(kproto: Run) -> None:
 
 def test_replicas_have_log_directories(kproto: Run, topic: str) -> None:
     kproto("produce", topic, "-p", "2", stdin=b"x")
-    found = [row for row in rows_of(kproto, "cluster", "log-dirs") if row["topic"] == topic]
+    end = time.monotonic() + APPLIED_WITHIN_S
+    while True:  # a broker makes the logs of a new topic one after the other
+        found = [row for row in rows_of(kproto, "cluster", "log-dirs") if row["topic"] == topic]
+        if len(found) == 3 or time.monotonic() > end:
+            break
     assert {row["partition"] for row in found} == {0, 1, 2}
     assert all(row["error"] is None for row in found)
