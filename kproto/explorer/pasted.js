@@ -11,7 +11,7 @@ class PastedTextError extends Error {
 
 /** Returns the bytes of a text. Throws an Error, with line and column, for text without a form. */
 function bytesOfText(given, form = "auto") {
-  const text = given.normalize("NFKC");
+  const text = withoutSurroundings(given.normalize("NFKC"));
   try {
     return bytesInForm(text, form);
   } catch (error) {
@@ -21,13 +21,40 @@ function bytesOfText(given, form = "auto") {
   }
 }
 
+const PROMPT = /^[ \t]*(?:[\w@:~/.()[\]-]*\$|>>>|In \[\d+\]:|Out\[\d+\]:)(?:[ \t]+|$)/;
+
+function blank(text) {
+  return text.replace(/[^\r\n]/g, " ");
+}
+
+/** Returns the text without prompts and commands, and with Python's brackets; characters keep their places. */
+function withoutSurroundings(given) {
+  const lines = given.match(/[^\n]*\n|[^\n]+$/g) || [];
+  const lastLine = () => Math.max(0, lines.findLastIndex((line) => line.trim()));
+  const promptOf = (line) => PROMPT.exec(line.replace(/[\r\n]+$/, ""));
+  for (let prompt; lastLine() && (prompt = promptOf(lines[lastLine()])) && !lines[lastLine()].slice(prompt[0].length).trim();) {
+    lines[lastLine()] = blank(lines[lastLine()]);
+  }
+  const last = lastLine();
+  for (const [at, line] of lines.entries()) {
+    const prompt = promptOf(line);
+    const end = prompt ? (at < last ? line.length : prompt[0].length) : 0;
+    lines[at] = blank(line.slice(0, end)) + line.slice(end);
+  }
+  const text = lines.join("").replace(/<Buffer(?=[ >])/g, "<      ");
+  const erlang = /^(\s*)<<([^]*)>>(\.?\s*)$/.exec(text);
+  if (!erlang) return text;
+  const [opened, closed] = erlang[2].trimStart()[0] === '"' ? [" b", "  "] : [" [", "] "];
+  return `${erlang[1]}${opened}${erlang[2]}${closed}${blank(erlang[3])}`;
+}
+
 function bytesInForm(text, form) {
-  if (form === "hex") return literalOf(text) || dumpOf(text) || hexIn(text, true);
+  if (form === "hex") return literalOf(text) || dumpOf(text, form) || hexIn(text, true);
   if (form === "decimal") return decimalIn(text);
   if (form === "words") return wordsIn(text);
   if (form === "base64") return base64In(text, true);
   if (form === "dump" || form === "literal") {
-    const found = form === "dump" ? dumpOf(text, true) : literalOf(text);
+    const found = form === "dump" ? dumpOf(text, form) : literalOf(text);
     if (found === null) throw new PastedTextError(`the input is no ${form}`);
     return found;
   }
@@ -65,7 +92,7 @@ function literalOf(text) {
   const bytea = /^\s*(['"])\\{1,2}x((?:[0-9a-fA-F]{2}){2,})\1\s*$/.exec(text);
   if (bytea) return bytesOfPairs(bytea[2]);
   if (/^\s*(?:\\x[0-9a-fA-F]{2}\s*)+$/.test(text)) return bytesOfPairs(text.replace(/\\x|\s/g, ""));
-  let position = matchAt(/\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)\s*\(\s*)?/y, text, 0)[0].length;
+  let position = matchAt(/\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)?\s*\(\s*)?/y, text, 0)[0].length;
   const found = [];
   let isLiteral = false;
   for (let quote; (quote = matchAt(/(?:[bB][rR]?)?(['"])/y, text, position)) !== null;) {
@@ -195,12 +222,22 @@ function bytesOfPairs(digits) {
 
 const OFFSET_LINE = /^[ \t]*((?:0[xX])?[0-9a-fA-F]{4,16})(?::\s|[ \t]+[0-9a-fA-F]{2}(?=\s|$))/m;
 
+/** Returns the index of the first line that cannot begin with an offset; null if there is none. */
+function lineWithoutOffset(text) {
+  let at = 0;
+  for (const line of text.match(/[^\n]*\n|[^\n]+$/g) || []) {
+    if (line.trim() && line.trim() !== "*" && !OFFSET_LINE.test(line)) return at + line.length - line.trimStart().length;
+    at += line.length;
+  }
+  return null;
+}
+
 /** Reads pairs of hex digits, or groups of pairs, with separators. */
 function hexIn(text, isNamed = false) {
   const offset = isNamed ? null : OFFSET_LINE.exec(text);
   if (offset) {
-    throw new PastedTextError(`“${offset[1]}” may be the offset of a dump, and not every line has one`,
-      offset.index + offset[0].indexOf(offset[1]));
+    throw new PastedTextError(`“${offset[1]}” may be the offset of a dump, and this line has none`,
+      lineWithoutOffset(text) ?? offset.index + offset[0].indexOf(offset[1]));
   }
   const words = text.split(/\s+/).filter(Boolean);
   if (words.length && words.every((word) => /^(?:[0-9a-fA-F]{2})+$/.test(word))) return bytesOfPairs(words.join(""));
@@ -275,25 +312,34 @@ function bytesOfBase64(text) {
 const MAX_DUMPED_BYTES = 104_857_600;
 const READABLE = "hexdump -C, xxd, od -t x1 and tcpdump -x print the bytes in order";
 const OF_WORDS = `the input is a dump of words in the byte order of a machine; ${READABLE}`;
+const SEVERAL_LINES = "the input is either a dump with offsets, or hex whose lines begin with numbers that could be offsets: " +
+  "leave out the offsets, or choose the form hex";
 const NOT_WHOLE = `the input is a dump whose offsets do not match its bytes; ${READABLE}`;
 
 /** Returns the bytes of a dump; null for text that is no dump. */
-function dumpOf(text, isNamed = false) {
+function dumpOf(text, form = "auto") {
   const lines = dumpLines(text);
   if (lines === null) return null;
   const rows = lines.filter((line) => line !== null);
-  if (!rows.some((row) => row.groups.length) || !haveOffsets(rows)) return null;
-  rows.forEach(checkBytes);
-  if (rows.length === 1 && !isNamed) checkSingle(rows[0]);
-  if (!rows[0].hasColon && rows.some((row) => row.groups.length && row.groups[0].digits.length !== 2)) {
-    throw new PastedTextError(OF_WORDS);
+  if (!rows.some((row) => row.groups.length)) return null;
+  if (!haveOffsets(rows)) {
+    if (form === "auto" && mayHaveOffsets(rows)) throw new PastedTextError(SEVERAL_LINES, rows[1].at);
+    return null;
   }
+  rows.forEach(checkBytes);
+  if (form !== "dump" && rows.length === 1 && mayBeHex(rows[0])) {
+    if (form === "hex") return null;
+    throw new PastedTextError("the input is either a line of a dump with its offset, or hex in groups: leave out the offset", rows[0].at);
+  }
+  checkGroups(rows);
+  let wrong = 0;
   for (const base of basesOf(rows)) {
     const found = dumpByBase(lines, base);
-    if (found !== null) return found;
+    if (found instanceof Uint8Array) return found;
+    wrong = Math.max(wrong, found.at);
   }
   if (rows.some(isSwapped)) throw new PastedTextError(OF_WORDS);
-  throw new PastedTextError(NOT_WHOLE, rows[0].at);
+  throw new PastedTextError(NOT_WHOLE, wrong);
 }
 
 /** Returns the lines of a dump, with null for a line `*`; null if a line has no offset. */
@@ -334,6 +380,26 @@ function haveOffsets(rows) {
   return rows.every((row) => !row.groups.length || row.groups[0].digits.length !== row.offset.length);
 }
 
+/** Returns true if the first groups of hex text count the bytes behind them, as offsets do. */
+function mayHaveOffsets(rows) {
+  const first = parseInt(rows[0].offset, 16);
+  let expected = first;
+  for (const row of rows) {
+    if (parseInt(row.offset, 16) !== expected) return false;
+    expected += row.groups.reduce((digits, group) => digits + group.digits.length, 0) >> 1;
+  }
+  return rows.length > 1 && expected > first;
+}
+
+/** Throws if the first group of a line, without colons, is not one byte. */
+function checkGroups(rows) {
+  if (rows[0].hasColon) return;
+  const filled = rows.filter((row) => row.groups.length);
+  const wrong = filled.filter((row) => row.groups[0].digits.length !== 2);
+  if (wrong.length === filled.length) throw new PastedTextError(OF_WORDS);
+  if (wrong.length) throw new PastedTextError(`“${wrong[0].groups[0].digits.slice(0, 20)}” is no byte of two digits`, wrong[0].at);
+}
+
 /** Throws for a line whose offset is followed by something else than bytes. */
 function checkBytes(row) {
   if (row.groups.length || !row.text.slice(row.start).trim()) return;
@@ -347,10 +413,10 @@ function basesOf(rows) {
   return [4, 8].includes(rows[0].offset.length) ? [16] : [16, 8, 10];
 }
 
-function checkSingle(row) {
+/** Returns true if the only line may be hex whose first group is no offset. */
+function mayBeHex(row) {
   const rest = row.text.slice(row.groups.at(-1).end).trimStart();
-  if (row.hasColon || /^[|>]/.test(rest) || row.gap > 1) return;
-  throw new PastedTextError("the input is either a line of a dump with its offset, or hex in groups: leave out the offset", row.at);
+  return !(row.hasColon || /^[|>]/.test(rest) || row.gap > 1);
 }
 
 function offsetIn(row, base) {
@@ -359,7 +425,9 @@ function offsetIn(row, base) {
   return isNumber ? parseInt(digits, base) : NaN;
 }
 
+/** Returns the bytes, or the line at fault. */
 function dumpByBase(lines, base) {
+  const rows = lines.filter((line) => line !== null);
   const parts = [];
   let size = 0;
   let last = new Uint8Array(0);
@@ -367,16 +435,16 @@ function dumpByBase(lines, base) {
   let repeats = false;
   for (const [number, line] of lines.entries()) {
     if (line === null) {
-      if (!last.length) return null;
+      if (!last.length) return rows[0];
       repeats = true;
       continue;
     }
     const offset = offsetIn(line, base);
-    if (Number.isNaN(offset)) return null;
+    if (Number.isNaN(offset)) return line;
     first ??= offset;
     if (repeats) {
       const missing = offset - first - size;
-      if (missing < 0 || missing % last.length) return null;
+      if (missing < 0 || missing % last.length) return line;
       if (offset - first > MAX_DUMPED_BYTES) {
         throw new PastedTextError(`a dump of ${offset - first} bytes; at most ${MAX_DUMPED_BYTES} are read`);
       }
@@ -384,16 +452,16 @@ function dumpByBase(lines, base) {
       size += missing;
       repeats = false;
     }
-    if (offset - first !== size) return null;
+    if (offset - first !== size) return line;
     const following = lines[number + 1];
     const wanted = following ? offsetIn(following, base) - offset : null;
     const found = contentOf(line, Number.isNaN(wanted) ? -1 : wanted);
-    if (found === null) return null;
+    if (found === null) return line;
     parts.push(found);
     size += found.length;
     if (found.length) last = found;
   }
-  if (repeats) return null;
+  if (repeats) return rows.at(-1);
   const all = new Uint8Array(size);
   let at = 0;
   for (const part of parts) {
@@ -437,12 +505,14 @@ function isTextOf(bytes, after) {
 
 function isSwapped(line) {
   let shown = "";
+  let unswapped = "";
   for (let at = line.start, match; (match = matchAt(/([0-9a-fA-F]+)(\s+|(?=[|>])|$)/y, line.text, at)) !== null;) {
     if (match[1].length % 2) return false;
+    unswapped += shownText(bytesOfPairs(match[1]));
     shown += shownText(bytesOfPairs(match[1]).reverse());
     at += match[0].length;
     const rest = line.text.slice(at).trim();
-    if (rest && shown.trim() === rest) return true;
+    if (rest && shown.trim() === rest) return unswapped.trim() !== rest;
   }
   return false;
 }

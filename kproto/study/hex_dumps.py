@@ -40,6 +40,12 @@ _ONE_LINE: Final = (
 )
 
 
+_SEVERAL_LINES: Final = (
+    "either a dump with offsets, or hex whose lines begin with numbers that could be offsets: "
+    "leave out the offsets, or choose the form hex"
+)
+
+
 class _Group(NamedTuple):
     """Some hex digits of a line, the number of spaces after them, and the index after those."""
 
@@ -63,31 +69,39 @@ class _Line(NamedTuple):
     groups: tuple[_Group, ...]
 
 
-def read_dump(text: str, *, is_named: bool = False) -> bytes | None:
+def read_dump(text: str, *, form: str = "auto") -> bytes | None:
     """Returns the bytes of a dump; None for text that is no dump.
 
-    `is_named` is True if the caller has named the form. Raises PastedTextError for a dump of words,
-    or whose offsets do not match its bytes, and for text that may be a dump or hex.
+    `form` is the form that the caller has named: `dump`, `hex` or `auto`. Raises PastedTextError
+    for a dump of words, or whose offsets do not match its bytes. Text that may be a dump or hex is
+    refused, unless the form is named.
     """
     lines = _lines(text)
     if lines is None:
         return None
     rows = [line for line in lines if line is not None]
-    if not any(row.groups for row in rows) or not _has_offsets(rows):
+    if not any(row.groups for row in rows):
+        return None
+    if not _has_offsets(rows):
+        if form == "auto" and _may_have_offsets(rows):
+            raise PastedTextError(f"the input is {_SEVERAL_LINES}", rows[1].at)
         return None
     for row in rows:
         _check_bytes(row)
-    if len(rows) == 1 and not is_named:
-        _check_single(rows[0])
-    if not rows[0].has_colon and any(len(each.digits) != 2 for each in _bytes_of(rows)):
-        raise PastedTextError(f"the input is {_OF_WORDS}")
+    if form != "dump" and len(rows) == 1 and _may_be_hex(rows[0]):
+        if form == "hex":
+            return None
+        raise PastedTextError(f"the input is {_ONE_LINE}", rows[0].at)
+    _check_groups(rows)
+    wrong = 0
     for base in _bases_of(rows):
         found = _by_base(lines, base)
-        if found is not None:
+        if isinstance(found, bytes):
             return found
+        wrong = max(wrong, found.at)
     if any(_is_swapped(row) for row in rows):
         raise PastedTextError(f"the input is {_OF_WORDS}")
-    raise PastedTextError(f"the input is {_NOT_WHOLE}", rows[0].at)
+    raise PastedTextError(f"the input is {_NOT_WHOLE}", wrong)
 
 
 def _lines(text: str) -> list[_Line | None] | None:
@@ -134,10 +148,31 @@ def _has_offsets(rows: list[_Line]) -> bool:
     return all(len(row.groups[0].digits) != len(row.offset) for row in rows if row.groups)
 
 
-def _bytes_of(rows: list[_Line]) -> Iterator[_Group]:
-    """Yields the first group of each line, which cannot be a part of its text."""
+def _may_have_offsets(rows: list[_Line]) -> bool:
+    """Returns True if the first groups of hex text count the bytes behind them, as offsets do."""
+    if len(rows) < 2:
+        return False
+    first = expected = int(rows[0].offset, 16)
     for row in rows:
-        yield from row.groups[:1]
+        if int(row.offset, 16) != expected:
+            return False
+        expected += sum(len(group.digits) for group in row.groups) // 2
+    return expected > first
+
+
+def _check_groups(rows: list[_Line]) -> None:
+    """Raises PastedTextError if the first group of a line, without colons, is not one byte.
+
+    The first group cannot be a part of the line's text.
+    """
+    if rows[0].has_colon:
+        return
+    wrong = [row for row in rows if row.groups and len(row.groups[0].digits) != 2]
+    if len(wrong) == sum(1 for row in rows if row.groups):
+        raise PastedTextError(f"the input is {_OF_WORDS}")
+    if wrong:
+        digits = wrong[0].groups[0].digits
+        raise PastedTextError(f"{digits!r:.20} is no byte of two digits", wrong[0].at)
 
 
 def _check_bytes(row: _Line) -> None:
@@ -150,12 +185,10 @@ def _check_bytes(row: _Line) -> None:
         raise PastedTextError(f"{row.text[at]!r} is no hex digit", row.at + at)
 
 
-def _check_single(row: _Line) -> None:
-    """Raises PastedTextError if a single line may be hex whose first group is no offset."""
+def _may_be_hex(row: _Line) -> bool:
+    """Returns True if the only line may be hex whose first group is no offset."""
     rest = row.text[row.groups[-1].end :].lstrip()
-    if row.has_colon or rest[:1] in ("|", ">") or row.offset_gap > 1:
-        return
-    raise PastedTextError(f"the input is {_ONE_LINE}", row.at)
+    return not (row.has_colon or rest[:1] in ("|", ">") or row.offset_gap > 1)
 
 
 def _bases_of(rows: list[_Line]) -> tuple[int, ...]:
@@ -169,8 +202,12 @@ def _bases_of(rows: list[_Line]) -> tuple[int, ...]:
     return (16,) if len(rows[0].offset) in (4, 8) else _BASES
 
 
-def _by_base(lines: list[_Line | None], base: int) -> bytes | None:
-    """Returns the bytes if the offsets of all lines, in this base, match the bytes."""
+def _by_base(lines: list[_Line | None], base: int) -> bytes | _Line:
+    """Returns the bytes if the offsets of all lines, in this base, match the bytes.
+
+    Otherwise returns the line at fault.
+    """
+    rows = [line for line in lines if line is not None]
     data = bytearray()
     last = b""
     first: int | None = None
@@ -178,18 +215,18 @@ def _by_base(lines: list[_Line | None], base: int) -> bytes | None:
     for number, line in enumerate(lines):
         if line is None:
             if not last:
-                return None
+                return rows[0]
             repeats = True
             continue
         try:
             offset = int(line.offset, base)
         except ValueError:
-            return None
+            return line
         first = offset if first is None else first
         if repeats:
             missing = offset - first - len(data)
             if missing < 0 or missing % len(last):
-                return None
+                return line
             if offset - first > MAX_DUMPED_BYTES:
                 raise PastedTextError(
                     f"a dump of {offset - first} bytes; at most {MAX_DUMPED_BYTES} are read"
@@ -197,13 +234,13 @@ def _by_base(lines: list[_Line | None], base: int) -> bytes | None:
             data += last * (missing // len(last))
             repeats = False
         if offset - first != len(data):
-            return None
+            return line
         found = _content(line, _size(lines, number, offset, base))
         if found is None:
-            return None
+            return line
         data += found
         last = found or last
-    return None if repeats else bytes(data)
+    return rows[-1] if repeats else bytes(data)
 
 
 def _size(lines: list[_Line | None], number: int, offset: int, base: int) -> int | None:
@@ -270,15 +307,16 @@ def _is_swapped(line: _Line) -> bool:
     """Returns True if the text of a line shows that the bytes of each group are reversed."""
     match = _OFFSET.match(line.text)
     position = match.end() if match else 0
-    words = b""
+    data = words = b""
     while (group := _GROUP.match(line.text, position)) is not None:
         if len(group["digits"]) % 2:
             return False
+        data += bytes.fromhex(group["digits"])
         words += bytes.fromhex(group["digits"])[::-1]
         position = group.end()
         rest = line.text[position:].strip()
         if rest and _shown(words).strip() == rest:
-            return True
+            return _shown(data).strip() != rest
     return False
 
 

@@ -19,6 +19,7 @@ from .pasted_text import (
     read_hex,
     read_list,
     read_literal,
+    without_surroundings,
 )
 
 __all__ = ["FORMS", "MAX_DUMPED_BYTES", "read_bytes"]
@@ -56,6 +57,7 @@ def read_bytes(data: bytes, form: str = "auto") -> bytes:
         if form == "auto":
             return data
         raise ConfigurationError(f"the input is no text, so it is not {form}")
+    text = without_surroundings(text)
     try:
         return _BY_FORM[form](text)
     except PastedTextError as error:
@@ -112,11 +114,10 @@ def _is_hex_like(text: str) -> bool:
 
 
 def _hex(text: str) -> bytes:
-    for read in (read_literal, read_dump):
-        found = read(text)
-        if found is not None:
-            return found
-    return read_hex(text, is_named=True)
+    found = read_literal(text)
+    if found is None:
+        found = read_dump(text, form="hex")
+    return read_hex(text, is_named=True) if found is None else found
 
 
 def _named(form: str, read: Callable[[str], bytes | None]) -> Callable[[str], bytes]:
@@ -132,7 +133,7 @@ def _named(form: str, read: Callable[[str], bytes | None]) -> Callable[[str], by
 _BY_FORM: Final[dict[str, Callable[[str], bytes]]] = {
     "auto": _auto,
     "hex": _hex,
-    "dump": _named("dump", lambda text: read_dump(text, is_named=True)),
+    "dump": _named("dump", lambda text: read_dump(text, form="dump")),
     "words": read_words,
     "decimal": read_decimal,
     "literal": _named("literal", read_literal),

@@ -12,7 +12,15 @@ import binascii
 import re
 from typing import Final
 
-__all__ = ["PastedTextError", "read_base64", "read_hex", "read_list", "read_literal"]
+__all__ = [
+    "PastedTextError",
+    "read_base64",
+    "read_decimal",
+    "read_hex",
+    "read_list",
+    "read_literal",
+    "without_surroundings",
+]
 
 
 class PastedTextError(ValueError):
@@ -22,6 +30,14 @@ class PastedTextError(ValueError):
         super().__init__(reason)
         self.at = at
 
+
+#: The prompt of a shell, of Python or of IPython.
+_PROMPT: Final = re.compile(
+    r"[ \t]*(?:[\w@:~/.()\[\]\-]*\$|>>>|In \[\d+\]:|Out\[\d+\]:)(?:[ \t]+|$)"
+)
+#: A Buffer of Node, and a binary of Erlang.
+_NODE_BUFFER: Final = re.compile(r"(?<=<)Buffer(?=[ >])")
+_ERLANG: Final = re.compile(r"\s*<<(?P<inside>.*)>>\.?\s*", re.DOTALL)
 
 #: The bytes of the escapes with one letter, in C, Go, Java, Python and Rust.
 _ESCAPES: Final = {
@@ -35,8 +51,8 @@ _ESCAPES: Final = {
     "e": 27,
     **{mark: ord(mark) for mark in "\\'\"?"},
 }
-#: The text around a literal: `bytearray(…)` and the like, and `;`.
-_BEFORE_LITERAL: Final = re.compile(r"\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)\s*\(\s*)?")
+#: The text around a literal: `bytearray(…)` and the like, parentheses (pprint), and `;`.
+_BEFORE_LITERAL: Final = re.compile(r"\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)?\s*\(\s*)?")
 _AFTER_LITERAL: Final = re.compile(r"\s*\)?\s*;?\s*")
 _QUOTE: Final = re.compile(r"(?:[bB][rR]?)?(['\"])")
 #: Between two literals, a newline that C and Wireshark escape, and a comment with offsets.
@@ -80,6 +96,38 @@ _OFFSET_LINE: Final = re.compile(
 )
 _HEX_SEPARATOR: Final = re.compile(r"[\s:,;_\-]*")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]+={0,2}")
+
+
+def without_surroundings(text: str) -> str:
+    """Returns the text without prompts, and with the brackets of Python for those of others.
+
+    A line with a prompt before other lines is a command, and is left out. Every character keeps its
+    place.
+    """
+    lines = text.splitlines(keepends=True)
+    last = max((at for at, line in enumerate(lines) if line.strip()), default=0)
+    while (
+        last and (prompt := _PROMPT.match(lines[last])) and not lines[last][prompt.end() :].strip()
+    ):
+        lines[last] = _blank(lines[last])  # the shell waits for the next command
+        last = max((at for at, line in enumerate(lines) if line.strip()), default=0)
+    for at, line in enumerate(lines):
+        prompt = _PROMPT.match(line)
+        if prompt is not None:
+            end = len(line) if at < last else prompt.end()
+            lines[at] = _blank(line[:end]) + line[end:]
+    text = _NODE_BUFFER.sub(" " * len("Buffer"), "".join(lines))
+    erlang = _ERLANG.fullmatch(text)
+    if erlang is None:
+        return text
+    begin, end = erlang.span("inside")
+    opened, closed = (" b", "  ") if erlang["inside"].lstrip()[:1] == '"' else (" [", "] ")
+    return f"{text[: begin - 2]}{opened}{erlang['inside']}{closed}{_blank(text[end + 2 :])}"
+
+
+def _blank(text: str) -> str:
+    """Returns spaces for all characters except newlines."""
+    return re.sub(r"[^\r\n]", " ", text)
 
 
 def read_literal(text: str) -> bytes | None:
@@ -246,9 +294,9 @@ def read_hex(text: str, *, is_named: bool = False) -> bytes:
     offset = None if is_named else _OFFSET_LINE.search(text)
     if offset is not None:
         raise PastedTextError(
-            f"{offset['offset']!r} may be the offset of a dump, and not every line has one: leave "
+            f"{offset['offset']!r} may be the offset of a dump, and this line has none: leave "
             "out the offsets, or choose the form hex",
-            offset.start("offset"),
+            _line_without_offset(text, offset.start("offset")),
         )
     words = text.split()
     if words and all(_PAIRS.fullmatch(word) for word in words):  # fast, because texts may be long
@@ -297,6 +345,16 @@ def read_hex(text: str, *, is_named: bool = False) -> bytes:
     _check_padding(prefixed)
     _check_not_decimal(tokens, separators, is_named=is_named)
     return bytes.fromhex("".join(found))
+
+
+def _line_without_offset(text: str, otherwise: int) -> int:
+    """Returns the index of the first line that cannot begin with an offset; `otherwise` if none."""
+    at = 0
+    for line in text.splitlines(keepends=True):
+        if line.strip() and line.strip() != "*" and _OFFSET_LINE.match(line) is None:
+            return at + len(line) - len(line.lstrip())
+        at += len(line)
+    return otherwise
 
 
 def _check_not_decimal(tokens: list[str], separators: set[str], *, is_named: bool) -> None:

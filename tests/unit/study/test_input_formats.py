@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pprint
 import re
 import shutil
 import subprocess
@@ -111,6 +112,11 @@ WRITERS: dict[str, Callable[[bytes], str]] = {
     "Wireshark": wireshark,
     "Python's repr": repr,
     "Python's bytearray": lambda data: repr(bytearray(data)),
+    "Python's pprint": lambda data: pprint.pformat(data, width=40),
+    "Python's prompt": lambda data: f">>> data\n{data!r}\n>>> \n",
+    "IPython": lambda data: f"In [1]: data\nOut[1]: {data!r}\n\nIn [2]: ",
+    "a shell's prompt": lambda data: f"me@host:/tmp$ xxd f\n{xxd(data)}me@host:/tmp$ ",
+    "Node's Buffer": lambda data: f"<Buffer {data.hex(' ')}>",
 }
 
 #: Writers of text that has no hex, or that is refused if it may be hex, too.
@@ -122,6 +128,7 @@ OTHER_WRITERS: dict[str, Callable[[bytes], str]] = {
     "Go's %q": go_quoted,
     "Go's % x": lambda data: data.hex(" "),
     "xxd -i": xxd_i,
+    "Erlang's binary": lambda data: f"<<{','.join(map(str, data))}>>",
     "C": lambda data: "{" + ", ".join(f"0x{byte:02X}" for byte in data) + "}",
     "octal escapes": lambda data: '"' + "".join(f"\\{byte:03o}" for byte in data) + '"',
     "decimal": lambda data: " ".join(map(str, data)),
@@ -259,6 +266,29 @@ def test_binary() -> None:
 def test_invalid_input_is_explained(text: bytes, form: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         read_bytes(text, form)
+
+
+def _without_a_digit(text: str, line: int) -> str:
+    """Returns the text without the first digit after the offset of a line, from 1."""
+    lines = text.splitlines(keepends=True)
+    lines[line - 1] = re.sub(r"^(\w+:?\s+)\w", r"\1", lines[line - 1])
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("line", [1, 2, 3])
+@pytest.mark.parametrize("write", [xxd, hexdump_c, od, wireshark], ids=lambda write: write.__name__)
+def test_refusal_of_a_changed_dump_names_its_line(write: Callable[[bytes], str], line: int) -> None:
+    text = _without_a_digit(write(bytes(range(0xA0, 0xD8))), line)
+    with pytest.raises(ConfigurationError, match=f"^line {line}, "):
+        read_bytes(text.encode())
+
+
+@pytest.mark.parametrize("write", [xxd, hexdump_c, od, wireshark], ids=lambda write: write.__name__)
+def test_refusal_of_a_dump_names_the_line_without_offset(write: Callable[[bytes], str]) -> None:
+    lines = write(bytes(range(0xA0, 0xD8))).splitlines()
+    lines[2] = lines[2][10:]
+    with pytest.raises(ConfigurationError, match=r"^line 3, "):
+        read_bytes("\n".join(lines).encode())
 
 
 def test_a_star_may_not_stand_for_too_much() -> None:
