@@ -176,14 +176,18 @@ class RecordsByPartition:
             self._headers += chunk.headers or [()] * len(elements)
         self._values += chunk.values
         self._keys += chunk.keys
-        indexes_by_partition(chunk.partitions, start, self._indexes)
+        if len(partitioner.info.partitions) == 1:
+            only = next(iter(partitioner.info.partitions))
+            self._indexes.setdefault(only, []).extend(range(start, len(self._keys)))
+        else:
+            indexes_by_partition(chunk.partitions, start, self._indexes)
         most = min(PARTITION_RECORDS * len(partitioner.info.partitions), MAX_READ_RECORDS)
         return self.is_at_end or len(self._keys) + CHUNK_RECORDS > most
 
     def begin(self) -> None:
         """Starts to append the records that were read."""
         self._is_appending = True
-        if self._keys:
+        if len(self._indexes) > 1:
             order = list(chain.from_iterable(self._indexes.values()))
             self._acks.add_order(len(self._acks), order)
         self._remaining = iter(self._indexes.items())
@@ -205,8 +209,9 @@ class RecordsByPartition:
 
     def _begin_run(self, partition: int, indexes: list[int]) -> None:
         self._run = partition, indexes
-        self._run_keys = items_at(indexes, self._keys)
-        self._run_values = items_at(indexes, self._values)
+        is_all = len(indexes) == len(self._keys)
+        self._run_keys = self._keys if is_all else items_at(indexes, self._keys)
+        self._run_values = self._values if is_all else items_at(indexes, self._values)
         self._done = 0
 
     def _append_run(self, timestamp: int) -> None:

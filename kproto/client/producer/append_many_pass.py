@@ -1,14 +1,14 @@
 """The fast path of `send_many`: appends many records to open batches in one pass, without a wait.
 
-A pass appends bytes, and `ProducerRecord`s whose fields have exact types. A pass ends when the
-buffer has no memory left, when the time of the pass is over, or at an element that it cannot
-append. The slow path, in `appender`, then validates that element, opens a batch or requests
-metadata.
+A pass appends bytes, and `ProducerRecord`s whose fields have exact types. Elements that are all
+bytes are a `ValueRun`: a pass encodes many of them at once. A pass ends when the buffer has no
+memory left, when the time of the pass is over, or at an element that it cannot append. The slow
+path, in `appender`, then validates that element, opens a batch or requests metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +20,7 @@ from .acks import Acks
 from .batch import ProducerBatch
 from .partitioner import TopicPartitioner
 
-__all__ = ["AppendEndReason", "AppendPassClock", "append_to_open_batches"]
+__all__ = ["AppendEndReason", "AppendPassClock", "ValueRun", "append_to_open_batches", "pass_over"]
 
 #: The time for which a pass uses one timestamp, in seconds: timestamps are in ms.
 _TIMESTAMP_S: Final = 0.001
@@ -29,6 +29,32 @@ _NO_PARTITION: Final = -1
 
 #: The partition of a keyless record if each record needs its own call of `partition_of`.
 _PER_RECORD: Final = -2
+
+
+#: The maximum number of values that are encoded at once, with one timestamp: this takes less than a
+#: millisecond.
+_MOST_VALUES: Final = 1_024
+
+
+class ValueRun(Iterator[bytes]):
+    """Iterates over values without keys; `taken` is the number of values that were read."""
+
+    __slots__ = ("taken", "values")
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        self.values = values
+        self.taken = 0
+
+    def __next__(self) -> bytes:
+        if self.taken == len(self.values):
+            raise StopIteration
+        self.taken += 1
+        return self.values[self.taken - 1]
+
+
+def pass_over(elements: Sequence[Any]) -> Iterator[Any]:
+    """Returns an iterator over elements of a call; a `ValueRun` if all elements are bytes."""
+    return ValueRun(elements) if set(map(type, elements)) == {bytes} else iter(elements)
 
 
 class AppendEndReason(Enum):
@@ -70,6 +96,8 @@ def append_to_open_batches(
     record with the element's values and this partition, so that the partitioner is not called
     twice. Raises the exceptions of `values`; the records before the exception stay appended.
     """
+    if type(values) is ValueRun and not partitioner.is_per_record:
+        return _append_values(values, partitioner, accumulator, buffer_bytes, timing, acks)
     topic, limit = partitioner.info.name, accumulator.batch_bytes
     supports_headers = accumulator.supports_headers
     partition_of, partitions = partitioner.partition_of, partitioner.info.partitions
@@ -174,3 +202,43 @@ def append_to_open_batches(
         return AppendEndReason.ALL_APPENDED
     finally:
         acks.set_count(index)
+
+
+def _append_values(
+    run: ValueRun,
+    partitioner: TopicPartitioner,
+    accumulator: RecordAccumulator,
+    buffer_bytes: int,
+    timing: AppendPassClock,
+    acks: Acks,
+) -> AppendEndReason | bytes:
+    """Appends values without keys to the open batch, as `append_to_open_batches` does."""
+    values, index = run.values, len(acks)
+    batch = accumulator.open_batch(partitioner.info.name, partitioner.partition_of(None))
+    while run.taken < len(values):
+        if batch is None:
+            return next(run)
+        content, now = batch.content, timing.now_ms()
+        first = content.count
+        room = content.size_in_bytes + max(0, buffer_bytes - accumulator.buffered)
+        count, grown = content.append_run(
+            None,
+            values[run.taken : run.taken + _MOST_VALUES],
+            now,
+            min(accumulator.batch_bytes, room),
+        )
+        if not count:  # the batch or the buffer has no certain room for a value, or it is large
+            value = values[run.taken]
+            count, grown = 1, content.append(None, value, (), now, accumulator.batch_bytes)
+            if not grown:
+                return next(run)
+        run.taken += count
+        acks.add_run(index, batch, first)
+        index += count
+        acks.set_count(index)
+        accumulator.buffered += grown
+        if accumulator.buffered > buffer_bytes:
+            return AppendEndReason.BUFFER_FULL
+        if timing.monotonic() >= timing.ends_at:
+            return AppendEndReason.TIME_OVER
+    return AppendEndReason.ALL_APPENDED

@@ -23,7 +23,12 @@ from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
 from .acks import Acks
 from .append_by_partition import RecordsByPartition
-from .append_many_pass import AppendEndReason, AppendPassClock, append_to_open_batches
+from .append_many_pass import (
+    AppendEndReason,
+    AppendPassClock,
+    append_to_open_batches,
+    pass_over,
+)
 from .append_queues import AppendQueues, AppendTicket
 from .batch import ProducerBatch
 from .concurrent_sends import MAX_COLLECTED_BYTES, ConcurrentSends
@@ -261,7 +266,7 @@ class RecordAppender:
                     if outcome is AppendEndReason.ALL_APPENDED:
                         if by_partition.refused is None:
                             return
-                        elements, by_partition.refused = iter(by_partition.refused), None
+                        elements, by_partition.refused = pass_over(by_partition.refused), None
                         reads_elements = True
                 if reads_elements:
                     timing = AppendPassClock(self._now_ms, monotonic, yields_at, every)

@@ -159,7 +159,9 @@ def make_partitioner(
         )
     if len(partitions) == 1:
         only = partitions[0]
-        return TopicPartitioner(info, lambda key: only)
+        return TopicPartitioner(
+            info, lambda key: only, partitions_of_keys=lambda keys: [only] * len(keys)
+        )
     of_key, hashes_null, is_empty_sticky = _NAMED[partitioner]
     if of_key is None:
         choose = random.Random().choice  # noqa: S311 - it protects nothing

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import accumulate, chain
+from itertools import accumulate, chain, repeat
 from operator import add
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,7 @@ from .record_decoding import RecordReader
 from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_exact, encode_head, encode_record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ...wire.buffers import BytesLike
     from ..header_block import Header
@@ -37,12 +37,13 @@ __all__ = ["GrowingBatch"]
 #: and the number of headers (1).
 _MOST_RUN_OVERHEAD: Final = 32
 
-#: `append_run` fills a batch up to this number of records: it takes offset deltas from `VARINTS`.
-_MOST_RUN_COUNT: Final = len(VARINTS)
-
 #: The encoded offset deltas. The list grows with the largest batch, to at most `_MAX_DELTAS` items.
+#: `append_run` fills a batch up to this number of records.
 _DELTAS: Final = list(VARINTS)
 _MAX_DELTAS: Final = 65_536
+
+#: With fewer values, `_encode_values` takes more time than `_encode_run`.
+_LEAST_BY_SIZE: Final = 64
 
 
 class GrowingBatch:
@@ -149,9 +150,8 @@ class GrowingBatch:
             size = len(body)
             length = VARINTS[size]
         except IndexError:
-            known = len(_DELTAS)
-            if known == count < _MAX_DELTAS:
-                _DELTAS.extend(encode_varint(delta) for delta in range(known, 2 * known))
+            if len(_DELTAS) == count < _MAX_DELTAS:
+                _extend_deltas()
             body = encode_record(self.head, encode_varint(count), key, value, headers)
             size = len(body)
             length = encode_varint(size)
@@ -166,50 +166,42 @@ class GrowingBatch:
         return size
 
     def append_run(
-        self, keys: Sequence[bytes], values: Sequence[bytes], timestamp: int, limit: int
+        self, keys: Sequence[bytes] | None, values: Sequence[bytes], timestamp: int, limit: int
     ) -> tuple[int, int]:
         """Appends records without headers, as many of them as certainly fit.
 
         Returns the number of appended records, and by how many bytes the batch grew. Record `i` has
-        the key `keys[i]` and the value `values[i]`; all have `timestamp` in ms. The first record
-        that is left out may still fit: pass this record to `append`.
+        the key `keys[i]`, or no key if `keys` is None, and the value `values[i]`; all have
+        `timestamp` in ms. The first record that is left out may still fit: pass this record to
+        `append`.
         """
         count = self.count
         number = len(values)
-        payload = sum(map(len, keys)) + sum(map(len, values))
+        payload = sum(map(len, values)) + (0 if keys is None else sum(map(len, keys)))
         if self.size_in_bytes + payload + number * _MOST_RUN_OVERHEAD > limit:
-            sizes = map(add, map(len, keys), map(len, values))
+            sizes: Iterator[int] = map(len, values)
+            if keys is not None:
+                sizes = map(add, sizes, map(len, keys))
             ends = list(accumulate(map(_MOST_RUN_OVERHEAD.__add__, sizes)))
             number = bisect_right(ends, limit - self.size_in_bytes)
-            keys, values = keys[:number], values[:number]
-        if not number or count + number > _MOST_RUN_COUNT:
+            values = values[:number]
+            keys = None if keys is None else keys[:number]
+        if not number or count + number > _MAX_DELTAS:
             return 0, 0
+        while count + number > len(_DELTAS):
+            _extend_deltas()
         if timestamp != self.timestamp:
             self.stamp(timestamp)
-        head, join, varints = self.head, b"".join, VARINTS
-        rows = zip(varints[count : count + number], keys, values, strict=True)
+        deltas = _DELTAS[count : count + number]
         try:
-            if __compiled__:
-                bodies = [encode_exact(head, delta, key, value, ()) for delta, key, value in rows]
+            if keys is None and number >= _LEAST_BY_SIZE and not __compiled__:
+                encoded = _encode_values(self.head, deltas, values)
             else:
-                bodies = [
-                    join(
-                        (
-                            head,
-                            delta,
-                            varints[len(key)],
-                            key,
-                            varints[len(value)],
-                            value,
-                            NO_HEADERS,
-                        )
-                    )
-                    for delta, key, value in rows
-                ]
-            lengths = [varints[len(body)] for body in bodies]
+                bodies = _encode_run(self.head, deltas, keys, values)
+                lengths = [VARINTS[len(body)] for body in bodies]
+                encoded = b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
         except IndexError:  # a length exceeds the table
             return 0, 0
-        encoded = join(chain.from_iterable(zip(lengths, bodies, strict=True)))
         self.parts.append(encoded)
         size = len(encoded)
         self.count = count + number
@@ -312,3 +304,70 @@ class GrowingBatch:
         """Drops the encoded records to free memory; keeps their number and timestamps."""
         self.parts.clear()
         self._ends = None
+
+
+def _extend_deltas() -> None:
+    """Doubles `_DELTAS`."""
+    known = len(_DELTAS)
+    _DELTAS.extend(encode_varint(delta) for delta in range(known, 2 * known))
+
+
+def _encode_run(
+    head: bytes, deltas: Sequence[bytes], keys: Sequence[bytes] | None, values: Sequence[bytes]
+) -> list[bytes]:
+    """Encodes records without headers, and without the lengths in front of them.
+
+    Raises IndexError if the length of a key or value exceeds the table of varints.
+    """
+    if __compiled__:
+        each_key: Iterable[bytes | None] = repeat(None, len(values)) if keys is None else keys
+        return [
+            encode_exact(head, delta, key, value, ())
+            for delta, key, value in zip(deltas, each_key, values, strict=True)
+        ]
+    join, varints = b"".join, VARINTS
+    if keys is None:
+        return [
+            join((head, delta, NULL, varints[len(value)], value, NO_HEADERS))
+            for delta, value in zip(deltas, values, strict=True)
+        ]
+    return [
+        join((head, delta, varints[len(key)], key, varints[len(value)], value, NO_HEADERS))
+        for delta, key, value in zip(deltas, keys, values, strict=True)
+    ]
+
+
+def _encode_values(head: bytes, deltas: Sequence[bytes], values: Sequence[bytes]) -> bytes:
+    """Encodes records without keys and headers, with the lengths in front of them.
+
+    Records whose offset deltas and values have the same sizes differ in only these two fields, so
+    that their other bytes are made once for each size. Raises IndexError if a length exceeds the
+    table of varints.
+    """
+    sizes = list(map(len, values))
+    distinct, varints = set(sizes), VARINTS
+    others = len(head) + len(NULL) + len(NO_HEADERS)
+    between = {size: NULL + varints[size] for size in distinct}
+    parts: list[bytes] = []
+    start = 0
+    while start < len(values):
+        width = len(deltas[start])
+        end = bisect_right(deltas, width, start, key=len)
+        before = {
+            # It ends the record before as well: with no headers.
+            size: NO_HEADERS + varints[others + width + len(varints[size]) + size] + head
+            for size in distinct
+        }
+        of_run = sizes[start:end]
+        rows = zip(
+            map(before.__getitem__, of_run),
+            deltas[start:end],
+            map(between.__getitem__, of_run),
+            values[start:end],
+            strict=True,
+        )
+        parts.extend(chain.from_iterable(rows))
+        start = end
+    parts[0] = parts[0][len(NO_HEADERS) :]
+    parts.append(NO_HEADERS)
+    return b"".join(parts)

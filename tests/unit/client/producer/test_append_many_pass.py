@@ -18,6 +18,7 @@ from kproto.client.producer.append_many_pass import (
     AppendEndReason,
     AppendPassClock,
     append_to_open_batches,
+    pass_over,
 )
 from kproto.client.producer.failed_deliveries import FailedDeliveries
 from kproto.client.producer.partitioner import make_partitioner
@@ -85,7 +86,7 @@ class Side:
 
     def send_many(self, values: list[Any]) -> None:
         """Appends all values; the slow path appends records that the fast path returns."""
-        remaining = iter(values)
+        remaining = pass_over(values)
         while (returned := self.take(remaining, every=3)) is not AppendEndReason.ALL_APPENDED:
             self.add(returned)
 
@@ -137,6 +138,63 @@ def test_fast_path_builds_the_same_batches_as_the_slow_path(
         ]
     finally:
         loop.close()
+
+
+@given(
+    st.lists(small | st.binary(min_size=100, max_size=300), max_size=30),
+    st.integers(1, 40),
+    st.sampled_from([1, 3]),
+    st.sampled_from([200, 500, 10_000, 1 << 20]),
+)
+def test_values_without_keys_build_the_same_batches_as_the_slow_path(
+    values: list[bytes], repeated: int, partitions: int, batch_bytes: int
+) -> None:
+    values *= repeated
+    loop = asyncio.new_event_loop()
+    try:
+        fast = Side(loop, partitions, batch_bytes)
+        slow = Side(loop, partitions, batch_bytes)
+        fast.send_many(values)
+        for each in values:
+            slow.add(each)
+        assert fast.contents() == slow.contents()
+        assert fast.accumulator.buffered == slow.accumulator.buffered
+        assert fast.accumulator.sticky_moves == slow.accumulator.sticky_moves
+        assert len(fast.acks) == len(values)
+        for side in (fast, slow):
+            for queue in side.accumulator.queues.values():
+                for number, batch in enumerate(queue.pending):
+                    batch.base_offset = number * 10_000
+        assert list(fast.acks) == list(slow.acks)
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("room", [0, 100, 380, 5_000])
+def test_values_stop_when_the_buffer_is_full(loop: asyncio.AbstractEventLoop, room: int) -> None:
+    side = Side(loop, batch_bytes=100_000)
+    side.add(b"first")
+    values = [b"%0100d" % at for at in range(200)]
+    remaining = pass_over(values)
+    assert side.take(remaining, buffer_bytes=room) is AppendEndReason.BUFFER_FULL
+    assert room < side.accumulator.buffered <= max(room, 70) + 120
+    assert list(remaining) == values[len(side.acks) - 1 :]
+
+
+def test_values_stop_at_the_time_limit(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, batch_bytes=1 << 20)
+    side.add(b"first")
+    side.now = 2.0
+    values = [b"v"] * 5_000
+    remaining = pass_over(values)
+    turns = 0
+    while side.take(remaining, ends_at=1.0) is AppendEndReason.TIME_OVER:
+        turns += 1
+        side.now += 0.001
+    assert turns == 5  # of at most 1,024 values
+    assert [ack.timestamp - NOW_MS for ack in side.acks[::1024]] == [0, 2000, 2001, 2002, 2003]
+    (batch,) = side.accumulator.queues["t", 0].pending
+    assert batch.count == 5_001
 
 
 def positions(side: Side) -> list[tuple[Any, int]]:

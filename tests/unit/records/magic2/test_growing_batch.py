@@ -109,6 +109,39 @@ def test_a_batch_never_exceeds_its_limit(records: list[NewRecord], limit: int) -
     assert batch.build() == encode_batch(accepted)
 
 
+sizes = st.integers(0, 150) | st.sampled_from([8190, 8191, 8192, 20_000])
+
+
+@given(
+    st.integers(0, 200) | st.sampled_from([8_100, 8_192, 16_380]),
+    st.lists(sizes, min_size=1, max_size=150),
+    st.none() | st.integers(0, 100),
+    st.integers(0, 5_000),
+    st.booleans() | st.integers(100, 60_000),
+)
+def test_a_run_of_records_has_the_bytes_of_records_appended_alone(
+    before: int, sizes: list[int], key_size: int | None, delta: int, limit: int
+) -> None:
+    limit = limit if limit > 1 else NO_BOUND
+    run, alone = GrowingBatch(), GrowingBatch()
+    for batch in (run, alone):
+        for _ in range(before):
+            batch.append(None, b"", (), T, NO_BOUND)
+    values = [bytes([at % 256]) * size for at, size in enumerate(sizes)]
+    keys = None if key_size is None else [bytes([at]) * key_size for at in range(len(values))]
+    taken, grown_by = run.append_run(keys, values, T + delta, limit)
+    assert run.count == before + taken
+    for at, value in enumerate(values[:taken]):
+        grown_by -= alone.append(None if keys is None else keys[at], value, (), T + delta, NO_BOUND)
+    assert grown_by == 0
+    if taken:
+        assert b"".join(run.parts) == b"".join(alone.parts)
+        assert run.size_in_bytes == alone.size_in_bytes <= limit
+        assert run.build() == alone.build()
+    elif limit == NO_BOUND:
+        assert max(sizes) >= 8_180, "short records are not appended"
+
+
 BAD: list[tuple[Any, Any, Any, Any]] = [
     ("text", b"v", (), T),
     (b"k", 3, (), T),
