@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ..client import ProducerRecord
 from ..wire.errors import EncodeError
 
-__all__ = ["MAX_LINE_BYTES", "LineSplitter", "keyed"]
+__all__ = ["MAX_LINE_BYTES", "LineSplitter", "keyed", "keyed_records"]
 
 #: Maximum length of a line in bytes. Kafka's largest records have a few MB; a longer line is most
 #: likely input without the delimiter.
@@ -53,5 +54,14 @@ def keyed(line: bytes, separator: bytes) -> ProducerRecord:
 
     A line without the separator is a record without a key.
     """
-    key, found, value = line.partition(separator)
-    return ProducerRecord(value, key) if found else ProducerRecord(line)
+    return keyed_records([line], separator)[0]
+
+
+def keyed_records(lines: Sequence[bytes], separator: bytes) -> list[ProducerRecord]:
+    """Returns the records of lines, as `keyed` does for each."""
+    # tuple.__new__ takes half the time of ProducerRecord(...), which has named arguments.
+    new, cls = tuple.__new__, ProducerRecord
+    return [
+        new(cls, (value if found else key, key if found else None, (), None, None))
+        for key, found, value in [line.partition(separator) for line in lines]
+    ]

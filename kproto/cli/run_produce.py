@@ -19,7 +19,7 @@ from ..wire.errors import ConfigurationError, EncodeError, KprotoError
 from .input_chunks import STDIN, InputEnd, read_input
 from .open_client import client_of, properties_of
 from .progress import Progress
-from .record_input import LineSplitter, keyed
+from .record_input import LineSplitter, keyed, keyed_records
 from .record_json import input_line, record_of_line
 from .signals import run_until_signal
 from .times import moment_of
@@ -95,15 +95,7 @@ def converter(options: argparse.Namespace) -> Callable[[bytes], _Converted] | No
     Returns None if each line is a value. The topic is None if the line has none.
     """
     read = _reader(options)
-    changes: dict[str, Any] = {}
-    if options.key is not None:
-        changes["key"] = options.key.encode("utf-8", "surrogateescape")
-    if options.partition is not None:
-        changes["partition"] = options.partition
-    elif options.repartition:
-        changes["partition"] = None
-    if options.timestamp is not None:
-        changes["timestamp"] = moment_of("--timestamp", options.timestamp)
+    changes = _changes(options)
     if not changes and not options.headers and not options.empty_as_null:
         return read
 
@@ -117,6 +109,31 @@ def converter(options: argparse.Namespace) -> Callable[[bytes], _Converted] | No
         return record._replace(**changes), topic
 
     return convert
+
+
+def only_separator(options: argparse.Namespace) -> bytes | None:
+    """Returns the key separator if no other option changes records; None otherwise.
+
+    `keyed_records` then converts many lines in less time than `converter`'s function.
+    """
+    if _changes(options) or options.headers or options.empty_as_null:
+        return None
+    separator: bytes | None = options.key_separator
+    return separator
+
+
+def _changes(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns the fields that options set in every record."""
+    changes: dict[str, Any] = {}
+    if options.key is not None:
+        changes["key"] = options.key.encode("utf-8", "surrogateescape")
+    if options.partition is not None:
+        changes["partition"] = options.partition
+    elif options.repartition:
+        changes["partition"] = None
+    if options.timestamp is not None:
+        changes["timestamp"] = moment_of("--timestamp", options.timestamp)
+    return changes
 
 
 def _reader(options: argparse.Namespace) -> Callable[[bytes], _Converted] | None:
@@ -137,6 +154,7 @@ class _Sending:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._convert = converter(options)
+        self._only_separator = only_separator(options)
         shown = not options.quiet and (options.progress or sys.stderr.isatty())
         self._progress = Progress(shown=shown)
         self._shown = shown
@@ -299,6 +317,8 @@ class _Sending:
         if self._convert is None:
             assert named is not None  # `_check` has found it
             return [(named, lines.lines)]
+        if self._only_separator is not None and named is not None:
+            return [(named, keyed_records(lines.lines, self._only_separator))]
         topics: dict[str, list[bytes | ProducerRecord | None]] = {}
         for at, line in enumerate(lines.lines, lines.first):
             try:

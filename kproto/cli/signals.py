@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 __all__ = ["TERMINATED", "run_until_signal"]
 
 #: The exit code of a shell after SIGTERM.
 TERMINATED: Final = 128 + signal.SIGTERM
+
+#: The threshold of the youngest generation: thousands of records are in use at a time, and they are
+#: in no cycles. With Python's default of 700, collections take a fifth of the time of `produce`.
+_GC_THRESHOLD: Final = 100_000
 
 
 def run_until_signal(coroutine: Coroutine[Any, Any, int]) -> int:
@@ -41,4 +47,16 @@ def run_until_signal(coroutine: Coroutine[Any, Any, int]) -> int:
             await asyncio.wait([task])
             raise
 
-    return asyncio.run(run())
+    with _fewer_collections():
+        return asyncio.run(run())
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Collects cyclic garbage less often."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(_GC_THRESHOLD, before[0]) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

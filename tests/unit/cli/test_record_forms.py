@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.cli.record_format import compile_format
-from kproto.cli.record_input import LineSplitter, keyed
+from kproto.cli.record_input import LineSplitter, keyed, keyed_records
 from kproto.cli.record_json import input_line, record_line, record_of_line
 from kproto.cli.text_arguments import delimiter, header
 from kproto.cli.times import duration_ms, moment_ms
@@ -161,6 +161,20 @@ def test_key_stands_before_the_first_separator() -> None:
     assert keyed(b"a:b:c", b":") == ProducerRecord(b"b:c", b"a")
     assert keyed(b"abc", b":") == ProducerRecord(b"abc", None)
     assert keyed(b":abc", b":") == ProducerRecord(b"abc", b"")
+
+
+@given(st.lists(st.binary(max_size=6)), st.binary(min_size=1, max_size=2))
+def test_keyed_records_are_those_of_the_lines(lines: list[bytes], separator: bytes) -> None:
+    found = keyed_records(lines, separator)
+    assert [type(record) for record in found] == [ProducerRecord] * len(lines)
+    for line, record in zip(lines, found, strict=True):
+        assert record.value is not None
+        if separator in line:
+            assert record.key is not None
+            assert separator not in record.key
+            assert record.key + separator + record.value == line
+        else:
+            assert record == ProducerRecord(line)
 
 
 @pytest.mark.parametrize(
