@@ -27,6 +27,7 @@ TABLES: Final = {
     "areas": "CPU time of a record by area of the client, 1 to 1,000 partitions",
     "groups": "Consumer groups: cost, and time to start and to move partitions",
     "transactions": "Transactions: rate, time and CPU time",
+    "terminal": "kproto produce and consume, compared with kcat",
     "proxy": "Clients with and without kproto proxy",
     "cloudevents": "CloudEvents in Kafka records",
     "metrics": "Cost of the metrics in the client",
