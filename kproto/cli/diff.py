@@ -33,6 +33,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="DIR",
         help="OLDER and NEWER are names of releases in this folder of your own releases",
     )
+    parser.add_argument(
+        "--common",
+        action="store_true",
+        help="print the final versions that two releases of Kafka share, by API",
+    )
     add_package(parser, "compare OLDER with the messages")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.set_defaults(runs_in="run_diff", refuse=parser.error)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..schema.specs import MessageSpec
 from ..schema.study import AlteredVersion, DefinitionComparison, MessageChange, VersionChanges
-from .tables import print_json, print_table, ranges_text
+from .tables import counted, print_json, print_table, ranges_text
 
 __all__ = ["print_definitions"]
 
@@ -17,7 +17,7 @@ def print_definitions(found: DefinitionComparison, *, as_json: bool) -> None:
         print_json(found.to_json())
         return
     print(
-        f"{found.older} to {found.newer}: {len(found.added)} messages added, "
+        f"{found.older} to {found.newer}: {counted(len(found.added), 'message')} added, "
         f"{len(found.removed)} removed, {len(found.changed)} changed"
     )
     _print_messages("added messages", found.added)

@@ -12,7 +12,7 @@ from ..schema.definition_folders import release_folder
 from ..schema.specs import MessageSpec
 from .diff_definitions import print_definitions
 from .selection import definitions_from_options
-from .tables import print_json, print_table, ranges_text
+from .tables import counted, print_json, print_table, ranges_text
 
 __all__ = ["run"]
 
@@ -24,7 +24,15 @@ def run(options: argparse.Namespace) -> int:
         options.refuse("NEWER is the package of --package: pass OLDER alone")
     if options.package is None and not has_newer:
         options.refuse("the following arguments are required: NEWER")
-    if options.package is not None or options.schemas is not None or _has_folder(options):
+    is_of_definitions = (
+        options.package is not None or options.schemas is not None or _has_folder(options)
+    )
+    if options.common:
+        if is_of_definitions:
+            options.refuse("--common is for two releases of Kafka")
+        _print_common(options)
+        return 0
+    if is_of_definitions:
         print_definitions(_compare_definitions(options), as_json=options.json)
         return 0
     found = study.compare(options.older, options.newer)
@@ -36,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(data)
         return 0
     print(
-        f"Kafka {found.older} to {found.newer}: {len(found.added)} APIs added, "
+        f"Kafka {found.older} to {found.newer}: {counted(len(found.added), 'API')} added, "
         f"{len(found.removed)} removed, {len(found.changed)} changed"
     )
     _print_apis("added APIs", found.added)
@@ -45,6 +53,23 @@ def run(options: argparse.Namespace) -> int:
     _print_marks([each for each in found.changed if each.older.versions == each.newer.versions])
     _print_versions(found.versions)
     return 0
+
+
+def _print_common(options: argparse.Namespace) -> None:
+    found = study.common_versions(options.older, options.newer)
+    names = study.api_names()
+    if options.json:
+        print_json(
+            [
+                {"apiKey": key, "name": names[key], "versions": str(versions)}
+                for key, versions in found.items()
+            ]
+        )
+        return
+    print_table(
+        ("KEY", "API", "VERSIONS"),
+        [(str(key), names[key], str(versions)) for key, versions in found.items()],
+    )
 
 
 def _has_folder(options: argparse.Namespace) -> bool:

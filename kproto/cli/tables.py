@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
-__all__ = ["print_json", "print_table", "print_wrapped", "ranges_text", "table_lines"]
+__all__ = ["counted", "print_json", "print_table", "print_wrapped", "ranges_text", "table_lines"]
 
 #: Minimum width, in characters, of the last cell of a row that is printed beside the other cells.
 #: If less width is left, the last cell is printed below the other cells.
@@ -25,6 +25,11 @@ _BELOW: Final = 10
 
 #: The parts between which a cell may be wrapped: words, and the words of a CamelCase name.
 _PIECE: Final = re.compile(r"(?:[A-Z]+(?![a-z])|[A-Z]?[^A-Z\s]+|[A-Z])\s*")
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns a number and its noun, such as `1 message` and `2 messages`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def print_json(data: object) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "ReleaseComparison",
     "VersionChanges",
     "changes",
+    "common_versions",
     "compare",
     "find_message",
     "layout_changes",
@@ -289,6 +290,20 @@ def compare(older: str, newer: str) -> ReleaseComparison:
         changed,
         tuple(versions),
     )
+
+
+def common_versions(older: str, newer: str) -> dict[int, Versions]:
+    """Returns the final versions of each API that two releases share, by api key.
+
+    A client of one release and a broker of the other use the highest of them. APIs without a common
+    version are left out. Raises UnknownNameError for an unknown release.
+    """
+    before, after = ranges(older), ranges(newer)
+    return {
+        key: shared
+        for key in sorted(before.keys() & after.keys())
+        if (shared := before[key].stable.intersect(after[key].stable))
+    }
 
 
 def _new_version(api: str, version: int) -> Iterator[VersionChanges]:

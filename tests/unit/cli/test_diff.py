@@ -29,6 +29,29 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(note and note["kips"][0]["number"] == 1166 for note in notes)
 
 
+def test_common_versions_are_final_in_both_releases(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "2.8.0", "3.9.2", "--common"]) == 0
+    header, *lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert header == ["KEY", "API", "VERSIONS"]
+    assert ["1", "Fetch", "0-12"] in lines
+    assert "ListTransactions" not in [name for _, name, _ in lines], "new in 3.0"
+    assert main(["diff", "0.8.2.0", "4.4.0", "--common", "--json"]) == 0
+    found = {row["name"]: row["versions"] for row in json.loads(capsys.readouterr().out)}
+    assert found["FindCoordinator"] == "0"
+    assert "Fetch" not in found, "4.0 removed Fetch 0 to 3"
+    for release in study.releases():
+        same = study.common_versions(release, release)
+        assert same == {
+            key: each.stable for key, each in study.ranges(release).items() if each.stable
+        }
+
+
+def test_common_versions_of_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["diff", "2.8.0", "schemas/", "--common"])
+    assert "--common is for two releases of Kafka" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_every_release_beside_the_first_and_the_last(capsys: pytest.CaptureFixture[str]) -> None:
