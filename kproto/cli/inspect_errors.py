@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..protocol.error_meanings import ErrorMeaning, error_meanings, find_error
 from .tables import print_json, print_table, print_wrapped
 
 __all__ = ["print_error", "print_errors", "print_hint"]
+
+#: The oldest release of which the codes are known.
+_OLDEST: Final = "0.8.2"
 
 
 def print_error(error: ErrorMeaning, *, as_json: bool) -> None:
@@ -16,7 +21,8 @@ def print_error(error: ErrorMeaning, *, as_json: bool) -> None:
     print(f"{error.name} (error code {error.code}), {_retriable(error)}")
     print_wrapped(error.meaning)
     formerly = f", at first as {' and '.join(error.formerly)}" if error.formerly else ""
-    print(f"in Kafka since {error.since}{formerly}")
+    earlier = " or earlier" if error.since == _OLDEST else ""
+    print(f"in Kafka since {error.since}{earlier}{formerly}")
     print_wrapped(f"client: {error.client}")
     if error.responses:
         print_wrapped(f"responses: {', '.join(map(str, error.responses))}")

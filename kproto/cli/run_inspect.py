@@ -173,8 +173,7 @@ def _layout(message: MessageSpec, known: Definitions, version: int, *, as_json: 
         return
     print(_title(message, known, f"version {version} of {message.valid_versions}"))
     if is_kafka and (_is_of_api(message) or added is not None):
-        line = "final in no release" if added is None else f"added in Kafka {added}"
-        print(line + ("" if dropped is None else f", dropped in {dropped}"))
+        print(_added_words(added) + ("" if dropped is None else f", dropped in {dropped}"))
     if note is not None:
         print(f"v{version}: {_note_words(note)}")
     print(f"{'' if size is not None else 'at least '}{least} bytes{_header(message, version)}")
@@ -255,6 +254,14 @@ def _added_and_dropped(message: MessageSpec, version: int) -> tuple[str | None, 
     if not _is_of_api(message):
         return study.stored_since(message.name, version), None
     return study.added_in(message.name, version), study.removed_in(message.name, version)
+
+
+def _added_words(added: str | None) -> str:
+    if added is None:
+        return "final in no release"
+    if added == study.releases()[0]:  # of which release it is new is not known
+        return f"in Kafka {added} or earlier"
+    return f"added in Kafka {added}"
 
 
 def _note(message: MessageSpec, version: int) -> study.VersionNote | None:
