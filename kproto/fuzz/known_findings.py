@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self, TypeVar
 
+from ..schema.definitions import union
 from ..wire.errors import ConfigurationError
 from .case import MessageVersion, Operation
 from .judging import Fault, Verdict
@@ -148,20 +149,28 @@ def _parse_spans(text: str) -> frozenset[int]:
 def parse_known(text: str) -> list[KnownFinding]:
     """Returns the known findings in the text of a file; empty lines have no meaning.
 
-    Raises ConfigurationError for a line that is not a known finding; the error has the number of
-    the line.
+    A message of Kafka with a former name gets its present name. Raises ConfigurationError for a
+    line that is not a known finding; the error has the number of the line.
     """
     found: list[KnownFinding] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
-            found.append(KnownFinding.from_json(json.loads(line)))
+            found += _with_present_names(KnownFinding.from_json(json.loads(line)))
         except ConfigurationError as error:
             raise ConfigurationError(f"line {number}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise ConfigurationError(f"line {number} is no JSON: {error}") from None
     return found
+
+
+def _with_present_names(finding: KnownFinding) -> list[KnownFinding]:
+    """Returns the finding for each message that formerly had the name of the finding's message."""
+    if finding.message is None or finding.message in union():
+        return [finding]
+    present = union().former(finding.message)
+    return [replace(finding, message=name) for name in present] or [finding]
 
 
 def known_from_finding(

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses
+from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses, definitions_in
 from ..study.conversations import KIND_DESCRIPTIONS, EventKind, Side, TrafficEvent, api_name
 from ..wire.errors import ConfigurationError
 
@@ -47,12 +47,13 @@ class EventFilter:
 
 
 def parse_apis(texts: Iterable[str], classes: MessageClasses = KAFKA_MESSAGES) -> frozenset[int]:
-    """Returns API keys from comma-separated names such as `Fetch`, or numbers.
+    """Returns API keys from comma-separated names such as `Fetch`, former names, or numbers.
 
     `classes` has the APIs, by default Kafka's. Raises ConfigurationError for an unknown name; the
     error suggests the most similar name.
     """
     known = {api_name(key, classes).lower(): key for key in sorted(classes.api_keys)}
+    former = _former_apis(classes)
     found = set()
     texts = list(texts)
     names = [part.strip() for text in texts for part in text.split(",") if part.strip()]
@@ -62,6 +63,8 @@ def parse_apis(texts: Iterable[str], classes: MessageClasses = KAFKA_MESSAGES) -
         word = name.lower().removesuffix("request").removesuffix("response")
         if word in known:
             found.add(known[word])
+        elif word in former:
+            found.add(former[word])
         elif name.isascii() and name.isdigit():
             found.add(int(name))
         else:
@@ -69,6 +72,18 @@ def parse_apis(texts: Iterable[str], classes: MessageClasses = KAFKA_MESSAGES) -
             hint = f"; do you mean {api_name(known[similar[0]], classes)}?" if similar else ""
             raise ConfigurationError(f"no definition has the API {name!r}{hint}")
     return frozenset(found)
+
+
+def _former_apis(classes: MessageClasses) -> dict[str, int]:
+    """Returns the api keys of renamed APIs by their former names, in lower case."""
+    found: dict[str, int] = {}
+    for package in classes.packages:
+        definitions = definitions_in(package)
+        for former in definitions.former_names():
+            for spec in map(definitions.__getitem__, definitions.former(former)):
+                if spec.api_key is not None and spec.type == "request":
+                    found.setdefault(former.lower().removesuffix("request"), spec.api_key)
+    return found
 
 
 def event_as_json(

@@ -141,6 +141,11 @@ def test_the_lines_of_known_findings_are_read_as_written(written: list[KnownFind
     assert parse_known(text) == written
 
 
+def test_a_former_name_of_a_message_is_read_as_its_present_name() -> None:
+    (found,) = parse_known('{"fault":"json","message":"ListClientMetricsResourcesRequest"}')
+    assert found.message == "ListConfigResourcesRequest"
+
+
 @given(st.frozensets(st.integers(0, 40), min_size=1))
 def test_spans_have_no_range_that_continues_another(versions: frozenset[int]) -> None:
     text = spans(versions)

@@ -87,6 +87,7 @@ def test_a_token_is_shown_when_asked_for_alone() -> None:
 
 def test_filters() -> None:
     assert parse_apis(["Fetch,produce,", "3", "FindCoordinatorRequest"]) == {0, 1, 3, 10}
+    assert parse_apis(["ListClientMetricsResources"]) == {74}, "ListConfigResources since 4.1"
     with pytest.raises(ConfigurationError, match="the API 'Fech'; do you mean Fetch"):
         parse_apis(["Fech"])
     with pytest.raises(ConfigurationError, match="no API is named"):
