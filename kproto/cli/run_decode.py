@@ -53,6 +53,10 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             "--key, --value and --records are for records of Kafka: omit --package"
         )
+    if options.guess and (options.key or options.value or options.records):
+        raise ConfigurationError(
+            "--guess is for requests and responses: omit it; --value finds the message by itself"
+        )
     if options.key or options.value:
         roots = iter([_of_record(options, data)])
     elif options.guess:
@@ -125,6 +129,11 @@ def _of_message(options: argparse.Namespace, data: bytes, classes: MessageClasse
 
 def _of_record(options: argparse.Namespace, data: bytes) -> Node:
     """Returns the tree of the key or of the value of a record."""
+    if not options.records_of:
+        raise ConfigurationError(
+            f"--{'key' if options.key else 'value'} needs the topic of the record: --records-of "
+            "TOPIC, such as --records-of __consumer_offsets"
+        )
     most = _reader_options(options)["max_nodes"]
     if options.key:
         return annotate_key(data, options.records_of, max_nodes=most)

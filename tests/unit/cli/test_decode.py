@@ -67,6 +67,22 @@ def test_a_body_a_guess_and_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'hello'" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--value", "--guess", "--records-of", "__consumer_offsets"], "omit it"),
+        (["--records", "--guess"], "omit it"),
+        (["--key"], "--key needs the topic of the record: --records-of TOPIC"),
+        (["--value"], "--value needs the topic of the record: --records-of TOPIC"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decode", *options, "00010001670001740000"]) == 1
+    assert said in capsys.readouterr().err
+
+
 def test_an_error_names_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["decode", "--records", "00" * 40]) == 1
     assert capsys.readouterr().err.startswith("kproto: error: records, field records[0], at byte 0")
