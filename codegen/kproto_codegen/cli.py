@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from kproto.schema.definition_folders import ORDER_FILE
 from kproto.schema.definitions import FILE_NAME
 from kproto.schema.release_table import TABLE_FILE
 from kproto.version import __version__
@@ -27,7 +28,6 @@ from kproto.version import __version__
 from .emit.package import generate
 from .emit.rendering import check_installed
 from .errors import DefinitionError, MissingPackageError
-from .releases.folders import ORDER_FILE
 from .releases.importer import ImportedRelease, read_release_at, read_releases
 from .releases.release import Release, load_releases, write_release
 from .union.changes import format_changes, release_changes

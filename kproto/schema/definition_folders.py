@@ -18,16 +18,25 @@ from .layout import layout
 from .specs import MessageSpec
 from .unknown_names import unknown_name_error
 
-__all__ = ["read_definitions", "release_folder", "release_names"]
+__all__ = [
+    "NO_DEFINITIONS",
+    "ORDER_FILE",
+    "RELEASE_NAME",
+    "listed_releases",
+    "read_definitions",
+    "release_folder",
+    "release_names",
+    "release_order",
+]
 
 #: The file that lists the releases of a folder, one in each line, the oldest first.
-_ORDER_FILE: Final = "releases.txt"
+ORDER_FILE: Final = "releases.txt"
 
-#: Files in the folder of a release that are no definitions.
-_NO_DEFINITIONS: Final = frozenset({"errors.json", "versions.json"})
+#: Files in the folder of a release, or beside the releases, that are no definitions.
+NO_DEFINITIONS: Final = frozenset({"errors.json", "versions.json"})
 
 #: A name with a number that orders it: `3.9.2`, `v2`, `rp-24.3`, `4.0.0-rc1`.
-_RELEASE: Final = re.compile(r"[A-Za-z]*[-_]?(\d+(?:[._]\d+)*)(?:([-.]?)[A-Za-z]+\d*)?")
+RELEASE_NAME: Final = re.compile(r"(?P<prefix>[A-Za-z]*[-_]?)\d+(?:[._]\d+)*(?:[-.]?[A-Za-z]+\d*)?")
 
 #: A JSON string, or a comment, which Kafka's own files have.
 _STRING_OR_COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -50,7 +59,7 @@ def read_definitions(folder: Path) -> Mapping[str, MessageSpec]:
         )
     files = [(file, "") for file in sorted(folder.glob("*.json"))]
     files += [(file, file.parent.name) for file in sorted(folder.glob("*/*.json"))]
-    specs = [_read(file, module) for file, module in files if file.name not in _NO_DEFINITIONS]
+    specs = [_read(file, module) for file, module in files if file.name not in NO_DEFINITIONS]
     if not specs:
         raise ConfigurationError(f"{folder} has no definitions: a definition is a file *.json")
     found = {spec.name: spec for spec in specs if spec.valid_versions}
@@ -79,29 +88,35 @@ def release_names(folder: Path) -> tuple[str, ...]:
     The releases are those in `releases.txt`. Without this file, they are the subfolders that have a
     number in their names or folders of definitions in them, in the order of the numbers.
     """
-    listed = folder / _ORDER_FILE
+    listed = folder / ORDER_FILE
     if listed.is_file():
-        lines = listed.read_text(encoding="utf-8").splitlines()
-        return tuple(name for line in lines if (name := line.partition("#")[0].strip()))
+        return listed_releases(listed)
     found = [
         child.name
         for child in sorted(folder.iterdir())
         if child.is_dir() and not child.name.startswith(".") and _is_release(child)
     ]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(found, key=release_order))
+
+
+def listed_releases(file: Path) -> tuple[str, ...]:
+    """Returns the names in a file `releases.txt`; `#` begins a comment."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return tuple(name for line in lines if (name := line.partition("#")[0].strip()))
+
+
+def release_order(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Returns a sort key for releases: 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
+    match = RELEASE_NAME.fullmatch(name)
+    base, dash, rest = name[len(match["prefix"]) if match else 0 :].partition("-")
+    parts = [(1, int(part), "") for part in re.findall(r"\d+", base)]
+    return (*parts, (0, 0, rest) if dash else (1, -1, ""))
 
 
 def _is_release(folder: Path) -> bool:
     has_modules = any(folder.glob("*/*.json"))
-    is_named = _RELEASE.fullmatch(folder.name) is not None
+    is_named = RELEASE_NAME.fullmatch(folder.name) is not None
     return has_modules or (is_named and any(folder.glob("*.json")))
-
-
-def _order(name: str) -> tuple[list[int], bool]:
-    """Returns a sort key: 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
-    match = _RELEASE.fullmatch(name)
-    numbers = re.findall(r"\d+", match[1] if match else name)
-    return [int(number) for number in numbers], match is None or match[2] != "-"
 
 
 def _read(file: Path, module: str) -> MessageSpec:

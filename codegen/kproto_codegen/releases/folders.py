@@ -7,23 +7,20 @@ of a single release, which is then the whole folder. No folder with definitions 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+
+from kproto.schema.definition_folders import (
+    NO_DEFINITIONS,
+    ORDER_FILE,
+    RELEASE_NAME,
+    listed_releases,
+    release_order,
+)
 
 from ..errors import DefinitionError
 
-__all__ = ["ORDER_FILE", "release_folders", "release_order"]
-
-#: The file that lists the releases of a folder, one in each line, the oldest first.
-ORDER_FILE: Final = "releases.txt"
-
-#: Files beside the releases, or in the folder of a release, that are no definitions.
-_NO_DEFINITIONS: Final = ("errors.json", "versions.json")
-
-#: A name with a number that orders it: `3.9.2`, `v2`, `rp-24.3`, `4.0.0-rc1`.
-_NAME: Final = re.compile(r"(?P<prefix>[A-Za-z]*[-_]?)\d+(?:[._]\d+)*(?:[-.]?[A-Za-z]+\d*)?")
+__all__ = ["release_folders"]
 
 
 def release_folders(path: Path, order: Sequence[str] = ()) -> list[Path]:
@@ -52,33 +49,23 @@ def release_folders(path: Path, order: Sequence[str] = ()) -> list[Path]:
             f"releases in {file}, the oldest first",
             file=str(path),
         )
-    prefixes = {match["prefix"] for each in found if (match := _NAME.fullmatch(each.name))}
+    prefixes = {match["prefix"] for each in found if (match := RELEASE_NAME.fullmatch(each.name))}
     if len(found) > 1 and (len(prefixes) > 1 or not all(map(_has_number, found))):
         raise DefinitionError(
             f"has the releases {_names(found)}, whose names tell no order: list them in {file}, "
             "the oldest first, or pass their order with --releases",
             file=str(path),
         )
-    return sorted(found, key=release_order)
-
-
-def release_order(path: Path | str) -> tuple[tuple[int, int, str], ...]:
-    """Returns a sort key for releases: 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
-    name = path.name if isinstance(path, Path) else path
-    match = _NAME.fullmatch(name)
-    base, dash, rest = name[len(match["prefix"]) if match else 0 :].partition("-")
-    parts = [(1, int(part), "") for part in re.findall(r"\d+", base)]
-    return (*parts, (0, 0, rest) if dash else (1, -1, ""))
+    return sorted(found, key=lambda each: release_order(each.name))
 
 
 def _listed(file: Path) -> list[str]:
     if not file.is_file():
         return []
-    lines = (line.partition("#")[0].strip() for line in file.read_text("utf-8").splitlines())
-    names = [line for line in lines if line]
+    names = listed_releases(file)
     if not names:
         raise DefinitionError("lists no release", file=str(file))
-    return names
+    return list(names)
 
 
 def _in_order(
@@ -101,7 +88,7 @@ def _in_order(
 
 def _check_no_files(path: Path) -> None:
     """Raises DefinitionError if definitions are beside the folders of releases."""
-    files = sorted(file.name for file in path.glob("*.json") if file.name not in _NO_DEFINITIONS)
+    files = sorted(file.name for file in path.glob("*.json") if file.name not in NO_DEFINITIONS)
     if files:
         raise DefinitionError(
             f"has folders of releases, and {', '.join(files[:3])} beside them: move the files into "
@@ -121,7 +108,7 @@ def _is_release(path: Path) -> bool:
 
 
 def _has_number(path: Path) -> bool:
-    return _NAME.fullmatch(path.name) is not None
+    return RELEASE_NAME.fullmatch(path.name) is not None
 
 
 def _names(folders: Sequence[Path]) -> str:

@@ -9,7 +9,12 @@ import pytest
 from kproto_codegen.releases.folders import release_folders
 
 from kproto.schema.definition_comparison import compare_definitions
-from kproto.schema.definition_folders import read_definitions, release_folder, release_names
+from kproto.schema.definition_folders import (
+    read_definitions,
+    release_folder,
+    release_names,
+    release_order,
+)
 from kproto.schema.definitions import definitions_of_package
 from kproto.schema.specs import MessageSpec
 from kproto.schema.unknown_names import UnknownNameError
@@ -169,3 +174,8 @@ def test_definitions_of_a_package_equal_those_of_its_folder() -> None:
     assert union is not None
     found = compare_definitions("a", union, "b", union)
     assert not any((found.added, found.removed, found.changed, found.versions, found.altered))
+
+
+def test_release_order_of_names() -> None:
+    assert release_order("3.9.2") < release_order("3.10.0") < release_order("4.0.0-rc1")
+    assert release_order("4.0.0-rc1") < release_order("4.0.0") < release_order("4.0.1")

@@ -13,7 +13,6 @@ from kproto_codegen.error_code import ErrorCode
 from kproto_codegen.errors import DefinitionError
 from kproto_codegen.origins import SourceFileNames
 from kproto_codegen.reading.parser import parse_definition
-from kproto_codegen.releases.folders import release_order
 from kproto_codegen.releases.release import (
     Release,
     format_facts,
@@ -256,11 +255,6 @@ def test_a_folder_without_releases_is_a_release(tmp_path: Path) -> None:
         "SampleRequest": "",
         "ARequest": "extra",
     }
-
-
-def test_release_order_of_names() -> None:
-    assert release_order("3.9.2") < release_order("3.10.0") < release_order("4.0.0-rc1")
-    assert release_order("4.0.0-rc1") < release_order("4.0.0") < release_order("4.0.1")
 
 
 # The committed definitions
