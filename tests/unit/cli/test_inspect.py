@@ -206,7 +206,7 @@ def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> N
     examples = re.findall(
         r"^    \$ kproto (.*)\n((?:(?:    .*)?\n)+?)(?=\n?\S|\Z)", page, re.MULTILINE
     )
-    assert len(examples) == 3
+    assert len(examples) == 4
     for command, shown in examples:
         main(command.split())
         captured = capsys.readouterr()
