@@ -72,7 +72,7 @@ WORKS: Final = (
 
 
 class Spent(NamedTuple):
-    """What a process took: seconds, seconds of CPU time, and its largest resident memory in MiB."""
+    """The seconds, the CPU seconds and the largest resident memory in MiB of a process."""
 
     seconds: float
     cpu_s: float
