@@ -168,14 +168,10 @@ def _print_table(spent: dict[tuple[str, str], list[Spent]], lines: int) -> int:
     print("|---|---|---|---|---|---|")
     for work in WORKS:
         ours, theirs = spent[work.name, "kproto"], spent[work.name, "kcat"]
-        rate, cpu, memory = (
-            statistics.median(figure(a, b) for a, b in zip(ours, theirs, strict=True))
-            for figure in (
-                lambda a, b: b.seconds / a.seconds,
-                lambda a, b: a.cpu_s / b.cpu_s,
-                lambda a, b: a.memory_mib / b.memory_mib,
-            )
-        )
+        pairs = list(zip(ours, theirs, strict=True))
+        rate = statistics.median(b.seconds / a.seconds for a, b in pairs)
+        cpu = statistics.median(a.cpu_s / b.cpu_s for a, b in pairs)
+        memory = statistics.median(a.memory_mib / b.memory_mib for a, b in pairs)
         cells = [_cell(each, lines) for each in (ours, theirs)]
         print(f"| {work.name} | {' | '.join(cells)} | {rate:.2f} | {cpu:.2f} | {memory:.2f} |")
         if rate < LEAST_RATE or memory > MOST_MEMORY:
