@@ -38,11 +38,24 @@ __all__ = ["run"]
 _PIPE_COLUMNS: Final = 120
 
 
+#: The options that choose what the bytes are.
+_OF_MESSAGES: Final = ("message", "version", "response", "part", "guess", "records")
+
+#: By option that chooses how the bytes are read: the others of `_OF_MESSAGES` that it allows.
+_ALLOWED: Final[dict[str, frozenset[str]]] = {
+    "key": frozenset(),
+    "value": frozenset({"message"}),
+    "records": frozenset(),
+    "guess": frozenset({"message", "version", "response"}),
+}
+
+
 def run(options: argparse.Namespace) -> int:
     """Prints the bytes as a tree; with `--guess`, first prints the possible messages; returns 0.
 
     Raises KprotoError for broken bytes.
     """
+    _check_options(options)
     data = read_bytes(_input_bytes(options), options.form)
     if not data:
         raise ConfigurationError(
@@ -52,10 +65,6 @@ def run(options: argparse.Namespace) -> int:
     if classes is not KAFKA_MESSAGES and (options.key or options.value or options.records):
         raise ConfigurationError(
             "--key, --value and --records are for records of Kafka: omit --package"
-        )
-    if options.guess and (options.key or options.value or options.records):
-        raise ConfigurationError(
-            "--guess is for requests and responses: omit it; --value finds the message by itself"
         )
     if options.key or options.value:
         roots = iter([_of_record(options, data)])
@@ -68,6 +77,23 @@ def run(options: argparse.Namespace) -> int:
     else:
         roots = iter([_of_message(options, data, classes)])
     return _printed(options, roots)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raises ConfigurationError for an option that has no effect with the others."""
+    if options.file is not None and options.bytes != "-":
+        raise ConfigurationError("pass BYTES or --file, not both")
+    given = [name for name in _OF_MESSAGES if getattr(options, name) not in (None, False)]
+    mode = next((mode for mode in _ALLOWED if getattr(options, mode)), None)
+    if mode is None:
+        if options.version is not None and options.message is None:
+            raise ConfigurationError(
+                "--version needs --message, because the header of a request has its version"
+            )
+        return
+    for name in given:
+        if name != mode and name not in _ALLOWED[mode]:
+            raise ConfigurationError(f"--{name} has no effect with --{mode}: omit one of them")
 
 
 def _input_bytes(options: argparse.Namespace) -> bytes:
@@ -116,7 +142,7 @@ def _of_message(options: argparse.Namespace, data: bytes, classes: MessageClasse
         if options.version is None and options.response:
             raise ConfigurationError(f"{cls.__name__} needs a --version")
         message = cls
-    return annotate_frame(
+    root = annotate_frame(
         data,
         message,
         options.version,
@@ -125,6 +151,14 @@ def _of_message(options: argparse.Namespace, data: bytes, classes: MessageClasse
         classes=classes,
         **_reader_options(options),
     )
+    if message is not None and options.version is None:
+        named = str(root.value or "").partition(" ")[0]
+        if named and named != message.__name__:
+            raise ConfigurationError(
+                f"the header names {root.value}, and not {message.__name__}: omit --message, or "
+                "pass --version and --part body"
+            )
+    return root
 
 
 def _of_record(options: argparse.Namespace, data: bytes) -> Node:
@@ -143,7 +177,10 @@ def _of_record(options: argparse.Namespace, data: bytes) -> Node:
 def _wanted_messages(options: argparse.Namespace, classes: MessageClasses) -> frozenset[str] | None:
     """Returns the classes of the messages that `--message` and `--response` allow; None for all."""
     if options.message is None:
-        return None
+        if not options.response:
+            return None
+        known = (name for package in classes.packages for name in definitions_in(package))
+        return frozenset(class_name(name) for name in known if name.endswith("Response"))
     try:
         found = find_messages(str(options.message), definitions_in(classes.packages[0]))
     except UnknownNameError as error:

@@ -16,7 +16,7 @@ from ..protocol.connection import ReceivedRequest, read_request
 from ..protocol.received import ReceivedResponse, read_response
 from ..schema.json_converter import json_name
 from ..schema.layout import StructLayout, layout
-from ..wire.errors import KprotoError
+from ..wire.errors import EncodeError, KprotoError
 from .conversations import EventKind, Side, TrafficEvent
 from .secret_fields import HIDDEN, has_secrets, secret_attributes
 
@@ -106,6 +106,7 @@ def _hide_after(data: bytes, start: int) -> bytes:
 
 
 def _hide_secrets(message: Struct) -> None:
+    """Replaces each byte of the secrets; raises EncodeError for a secret that is a number."""
     pending = [message]
     while pending:
         struct = pending.pop()
@@ -115,8 +116,10 @@ def _hide_secrets(message: Struct) -> None:
             if name in secrets:
                 if isinstance(value, str):
                     setattr(struct, name, "*" * len(value.encode()))
-                elif value:
+                elif isinstance(value, bytes | bytearray | memoryview):
                     setattr(struct, name, _ASTERISK * len(value))
+                elif value is not None:
+                    raise EncodeError(f"the secret {name} is neither text nor bytes")
             elif isinstance(value, Struct):
                 pending.append(value)
             elif isinstance(value, list) and value and isinstance(value[0], Struct):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Final
 
 from kproto.schema.definitions import definition_line
 from kproto.schema.naming import class_name, module_name
@@ -26,6 +27,9 @@ from .output import GenerateReport, write_files
 from .rendering import block, check_installed, rendered
 
 __all__ = ["GenerateReport", "generate"]
+
+#: The types of fields that can be hidden in the bytes of a frame.
+_SECRET_TYPES: Final = frozenset({"string", "bytes"})
 
 
 def generate(
@@ -100,15 +104,25 @@ def _sum(first: GenerateReport, second: GenerateReport) -> GenerateReport:
 
 
 def _check_secrets(messages: Sequence[MessageSpec], secrets: Collection[tuple[str, str]]) -> None:
+    """Raises DefinitionError for a field that does not exist, or that is neither text nor bytes.
+
+    A secret is hidden in the bytes of a frame by as many other bytes, which only text and bytes
+    allow.
+    """
     known = {
-        (message.name, field.name)
+        (message.name, field.name): field.type
         for message in messages
         for fields in (message.fields, *(struct.fields for struct in message.structs()))
         for field in fields
     }
     for message, field in secrets:
-        if (message, field) not in known:
+        found = known.get((message, field))
+        if found is None:
             raise DefinitionError(f"there is no field {field} in a message {message} to hide")
+        if found not in _SECRET_TYPES:
+            raise DefinitionError(
+                f"the field {field} of {message} is {found}: only string and bytes can be hidden"
+            )
 
 
 def _check_api_keys(messages: Sequence[MessageSpec]) -> None:

@@ -70,8 +70,19 @@ def test_a_body_a_guess_and_records(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--value", "--guess", "--records-of", "__consumer_offsets"], "omit it"),
-        (["--records", "--guess"], "omit it"),
+        (
+            ["--value", "--guess", "--records-of", "__consumer_offsets"],
+            "--guess has no effect with",
+        ),
+        (["--records", "--guess"], "--guess has no effect with --records: omit one of them"),
+        (["--records", "--message", "Fetch"], "--message has no effect with --records"),
+        (["--guess", "--part", "frame"], "--part has no effect with --guess"),
+        (
+            ["--key", "--records-of", "__consumer_offsets", "--version", "1"],
+            "--version has no effect with --key",
+        ),
+        (["--version", "1"], "--version needs --message"),
+        (["--file", "x"], "pass BYTES or --file, not both"),
         (["--key"], "--key needs the topic of the record: --records-of TOPIC"),
         (["--value"], "--value needs the topic of the record: --records-of TOPIC"),
     ],
@@ -81,6 +92,21 @@ def test_options_that_do_not_fit_are_refused(
 ) -> None:
     assert main(["decode", *options, "00010001670001740000"]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_message_that_the_header_does_not_name_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["decode", "--message", "Fetch", FRAME.hex()]) == 1
+    assert "the header names MetadataRequest v9, and not FetchRequest" in capsys.readouterr().err
+    assert main(["decode", "--message", "Metadata", FRAME.hex()]) == 0
+
+
+def test_a_guess_of_a_response_ranks_responses_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decode", "--guess", "--response", "--json", "0000000700000000"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found
+    assert all(each["message"].endswith("Response") for each in found)
 
 
 def test_an_error_names_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
