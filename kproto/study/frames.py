@@ -184,10 +184,10 @@ def annotate_frames(
 ) -> Iterator[Node]:
     """Yields the tree of each request in a sequence of frames, as `annotate_frame` returns it.
 
-    Each frame begins with its size. Offsets count from the start of the frame. If the bytes are not
-    a sequence of frames, yields a single tree of all bytes.
+    Each frame begins with its size. Offsets count from the start of the frame. The last frame may
+    be cut. If the bytes are not a sequence of frames, yields a single tree of all bytes.
     """
-    bounds = _frame_bounds(data)
+    bounds = _frame_bounds(data, classes)
     part: Part | None = "frame"
     if len(bounds) < 3:
         bounds, part = [0, len(data)], None
@@ -355,18 +355,24 @@ def _known(
     return cls, version
 
 
-def _frame_bounds(data: bytes) -> list[int]:
+def _frame_bounds(data: bytes, classes: MessageClasses) -> list[int]:
     """Returns the positions at which the frames in `data` begin, and the end of `data`.
 
-    Returns [0] if `data` is not a sequence of whole frames.
+    The last frame may be cut, if it names a known request, or if several whole frames precede it.
+    Returns [0] if `data` is not a sequence of frames.
     """
     bounds = [0]
     pos = 0
     while pos < len(data):
         size = int.from_bytes(data[pos : pos + _SIZE_BYTES], "big", signed=True)
-        pos += _SIZE_BYTES + size
-        if size < 8 or pos > len(data):
+        end = pos + _SIZE_BYTES + size
+        if size < 8 or end > len(data):
+            key = int.from_bytes(data[pos + _SIZE_BYTES : pos + _SIZE_BYTES + 2], "big")
+            is_request = len(data) - pos >= 2 * _SIZE_BYTES and classes.request(key) is not None
+            if len(bounds) > 2 or (len(bounds) == 2 and size >= 8 and is_request):
+                return [*bounds, len(data)]
             return [0]
+        pos = end
         bounds.append(pos)
     return bounds
 

@@ -222,6 +222,19 @@ def test_several_requests() -> None:
     assert [root.value for root in roots] == ["MetadataRequest v9", "ApiVersionsRequest v0"]
 
 
+def test_frames_before_a_cut_frame_are_read() -> None:
+    first, second = request_frame(REQUEST, 9), request_frame(ApiVersionsRequest(), 0)
+    for whole in ([first], [first, second], [second, second, first]):
+        for size in range(8, len(first)):
+            roots = list(annotate_frames(b"".join(whole) + first[:size]))
+            assert len(roots) == len(whole) + 1
+            assert not any(map(faults, roots[:-1]))
+            assert faults(roots[-1])
+    for size in range(1, 8):
+        roots = list(annotate_frames(first + second + first[:size]))
+        assert [bool(faults(root)) for root in roots] == [False, False, True]
+
+
 def test_names_of_messages() -> None:
     assert find_message_class("fetch").__name__ == "FetchRequest"
     assert find_message_class("Fetch", response=True).__name__ == "FetchResponse"
