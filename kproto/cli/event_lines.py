@@ -6,6 +6,8 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kproto_cloudevents import (
     CloudEvent,
     CloudEventError,
@@ -26,13 +28,16 @@ from ..wire.errors import DecodeError, EncodeError
 __all__ = ["event_line", "record_of_event_line"]
 
 
-def record_of_event_line(line: bytes, mode: Mode) -> ProducerRecord:
-    """Returns the record of an event; its key is the extension `partitionkey`, if it has one.
+def record_of_event_line(
+    line: bytes, mode: Mode, headers: Sequence[tuple[str, bytes | None]] = ()
+) -> ProducerRecord:
+    """Returns the record of an event, with further `headers`.
 
-    Raises EncodeError if the line is no valid event in JSON.
+    The key of the record is the extension `partitionkey`, if the event has one. Raises EncodeError
+    if the line is no valid event in JSON, or if a header would change the event.
     """
     try:
-        record = to_kafka(from_json(line), mode, key_mapper=partition_key)
+        record = to_kafka(from_json(line), mode, key_mapper=partition_key, headers=headers)
     except CloudEventError as error:
         raise EncodeError(f"is no valid CloudEvent: {error}") from error
     return ProducerRecord(record.value, record.key, record.headers)

@@ -61,6 +61,14 @@ def run(options: argparse.Namespace) -> int:
         check_whole_number("--port", port, 1, 65_535)
     if options.open is not None:
         check_whole_number("--open", options.open, 1)
+        for name in ("stats", "apis", "client_ids"):
+            if getattr(options, name):
+                word = {"apis": "api", "client_ids": "client-id"}.get(name, name)
+                raise ConfigurationError(
+                    f"--{word} has no effect with --open, whose number counts all lines: omit it"
+                )
+    elif options.show_secrets:
+        raise ConfigurationError("--show-secrets needs --open N")
     classes = message_classes_from_options(options)
     shown = event_filter(options, classes)
     skipped, other_traffic = SkippedPackets(), OtherTraffic()
@@ -181,7 +189,14 @@ def _events(
     whole = io.BufferedReader(_PrefixedFile(start, file), 1 << 20)
     keep = options.open is not None
     if is_recording(start):
-        return events_of_recording(read_recording(whole), keep_bytes=keep, classes=classes)
+        if options.ports:
+            raise ConfigurationError("--port is for captures, and the file is a recording: omit it")
+
+        def note_truncation(line: int) -> None:
+            skipped.truncation = f"line {line} is not whole"
+
+        entries = read_recording(whole, note_truncation)
+        return events_of_recording(entries, keep_bytes=keep, classes=classes)
     if is_capture(start):
         ports = frozenset(options.ports or ())
         return events_of_segments(
@@ -251,7 +266,7 @@ class _PrefixedFile(io.RawIOBase):
 
 def _report_skipped(skipped: SkippedPackets, other_traffic: OtherTraffic) -> None:
     if skipped.truncation is not None:
-        _report(f"the capture ends early: {skipped.truncation}; all packets before it were read")
+        _report(f"the capture ends early: {skipped.truncation}; all before it was read")
     if skipped.broken:
         _report(f"packets that could not be read: {skipped.broken}")
     if skipped.truncated:

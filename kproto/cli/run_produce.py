@@ -95,8 +95,10 @@ def converter(options: argparse.Namespace) -> Callable[[bytes], _Converted] | No
     Returns None if each line is a value. The topic is None if the line has none.
     """
     read = _reader(options)
+    # The headers of an event must fit its attributes, and `record_of_event_line` adds them.
+    headers = () if options.cloudevents else options.headers
     changes = _changes(options)
-    if not changes and not options.headers and not options.empty_as_null:
+    if not changes and not headers and not options.empty_as_null:
         return read
 
     def convert(line: bytes) -> _Converted:
@@ -104,8 +106,8 @@ def converter(options: argparse.Namespace) -> Callable[[bytes], _Converted] | No
         record = found if isinstance(found, ProducerRecord) else ProducerRecord(found)
         if options.empty_as_null:
             record = record._replace(key=record.key or None, value=record.value or None)
-        if options.headers:
-            record = record._replace(headers=[*record.headers, *options.headers])
+        if headers:
+            record = record._replace(headers=[*record.headers, *headers])
         return record._replace(**changes), topic
 
     return convert
@@ -142,7 +144,10 @@ def _reader(options: argparse.Namespace) -> Callable[[bytes], _Converted] | None
     if options.cloudevents:
         from .event_lines import record_of_event_line
 
-        return lambda line: (record_of_event_line(line, options.cloudevents), None)
+        return lambda line: (
+            record_of_event_line(line, options.cloudevents, options.headers),
+            None,
+        )
     if options.key_separator is not None:
         return lambda line: (keyed(line, options.key_separator), None)
     return None
@@ -327,6 +332,7 @@ class _Sending:
                 if topic is None:
                     raise EncodeError("has no topic, and no TOPIC was given")
             except EncodeError as error:
+                self._last_line = at
                 raise _InvalidLineError(
                     list(topics.items()), EncodeError(f"line {at} {error}")
                 ) from None

@@ -19,7 +19,7 @@ import binascii
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -43,6 +43,10 @@ _MAX_LINE_DATA: Final = 786_432
 
 #: Maximum length of a line that is read, in bytes; the lines that `Recorder` writes are shorter.
 _MAX_LINE: Final = 4 * _MAX_LINE_DATA
+
+#: The keys of an entry; it has at least one of `_CONTENTS`.
+_CONTENTS: Final = frozenset({"open", "close", *(side.value for side in Side)})
+_KEYS: Final = frozenset({"us", "c", "to", *_CONTENTS})
 
 _HEAD: Final = b'{"kproto_recording": 1}\n'
 
@@ -132,10 +136,13 @@ def is_recording(start: bytes) -> bool:
     return start.lstrip().startswith(b'{"kproto_recording"')
 
 
-def read_recording(file: _LineReader) -> Iterator[RecordingEntry]:
+def read_recording(
+    file: _LineReader, on_truncation: Callable[[int], None] | None = None
+) -> Iterator[RecordingEntry]:
     """Yields the entries of a recording; ignores a truncated last line.
 
-    Raises DecodeError, which names the line, if the file is not a recording or a line is invalid.
+    Calls `on_truncation` with the number of such a line. Raises DecodeError, which names the line,
+    if the file is not a recording or a line is invalid.
     """
     head = _object(file.readline(_MAX_LINE))
     if head is None or head.get("kproto_recording") != 1:
@@ -146,7 +153,9 @@ def read_recording(file: _LineReader) -> Iterator[RecordingEntry]:
     while line := file.readline(_MAX_LINE):
         number += 1
         if not line.endswith(b"\n") and len(line) < _MAX_LINE:
-            return  # the last line is truncated
+            if on_truncation is not None:
+                on_truncation(number)
+            return
         found = _object(line)
         if found is None:
             raise _wrong_line(number, "it is no JSON object")
@@ -165,6 +174,12 @@ def _entry(found: dict[str, Any], number: int) -> RecordingEntry:
     time_us, connection = found.get("us"), found.get("c")
     if type(time_us) is not int or type(connection) is not int:
         raise _wrong_line(number, "`us` and `c` must be whole numbers")
+    unknown = found.keys() - _KEYS
+    if unknown or not found.keys() & _CONTENTS:
+        raise _wrong_line(
+            number,
+            f"it has the unknown key {min(unknown)!r}" if unknown else "it has no content",
+        )
     texts = {key: found[key] for key in ("open", "to", "close") if key in found}
     for key, text in texts.items():
         if not isinstance(text, str):

@@ -209,6 +209,17 @@ def test_an_output_of_few_letters(tmp_path: Path) -> None:
     assert "OFFSET_OUT_OF_RANGE\\xd72" in done.stdout
 
 
+def test_cut_last_line_of_a_recording_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = io.BytesIO()
+    Recorder(out).write(RecordingEntry(1, 1, Side.CLIENT, b"bytes"))
+    path = tmp_path / "file"
+    path.write_bytes(out.getvalue()[:-5])
+    assert main(["capture", str(path)]) == 0
+    assert "line 2 is not whole; all before it was read" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "reason"),
     [
@@ -217,6 +228,17 @@ def test_an_output_of_few_letters(tmp_path: Path) -> None:
         (b'{"kproto_recording": 1}\n[]\n', [], "line 2 of the recording"),
         (b"", ["--port", "0"], "--port is 0"),
         (b"", ["--open", "0"], "--open is 0"),
+        (b"", ["--open", "1", "--stats"], "--stats has no effect with --open"),
+        (b"", ["--open", "1", "--api", "Fetch"], "--api has no effect with --open"),
+        (b"", ["--open", "1", "--client-id", "a"], "--client-id has no effect with --open"),
+        (b"", ["--show-secrets"], "--show-secrets needs --open N"),
+        (b'{"kproto_recording": 1}\n', ["--port", "9092"], "the file is a recording"),
+        (
+            b'{"kproto_recording": 1}\n{"us": 1, "c": 1, "cleint": "AA=="}\n',
+            [],
+            "line 2 of the recording: it has the unknown key 'cleint'",
+        ),
+        (b'{"kproto_recording": 1}\n{"us": 1, "c": 1}\n', [], "it has no content"),
         (b'{"kproto_recording": 1}\n', ["--api", "Fech"], "do you mean Fetch?"),
     ],
 )

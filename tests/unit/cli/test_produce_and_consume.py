@@ -88,6 +88,29 @@ def test_events_come_back(kproto: Run, topic: str, mode: str) -> None:
     assert json.loads(found.out) | {"datacontenttype": 0} == event | {"datacontenttype": 0}
 
 
+@pytest.mark.parametrize("header", ["ce_id=9", "ce_more=1", "content-type=text/plain"])
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+def test_header_that_changes_an_event_is_refused(
+    kproto: Run, topic: str, header: str, mode: str
+) -> None:
+    event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": {"a": 1}}
+    text = json.dumps(event).encode()
+    found = kproto("produce", topic, "--cloudevents", mode, "-H", header, stdin=text)
+    assert found.code == 1
+    assert "line 1 is no valid CloudEvent" in found.err[-1]
+    assert kproto("produce", topic, "--cloudevents", mode, "-H", "a=1", stdin=text).code == 0
+    assert kproto("consume", topic, *ALL, "-f", "%h").out.count(b"a=1") == 1
+
+
+def test_line_of_an_invalid_event_is_named_among_later_lines(kproto: Run, topic: str) -> None:
+    event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
+    lines = [json.dumps(event | {"id": str(number)}) for number in range(9)]
+    lines[2] = "{}"
+    found = kproto("produce", topic, "--cloudevents", "binary", stdin="\n".join(lines).encode())
+    assert found.err[0] == "kproto: the input was read up to line 3, and not further"
+    assert len(kproto("consume", topic, *ALL, "--cloudevents").lines()) == 2
+
+
 def test_record_that_is_no_event_is_reported(kproto: Run, topic: str) -> None:
     kproto("produce", topic, "-p", "0", stdin=b"plain")
     found = kproto("consume", topic, *ALL, "--cloudevents")
