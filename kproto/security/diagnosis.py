@@ -124,7 +124,8 @@ _REQUIRES_TLS: Final = f"does this listener require TLS (tls=True)? Or {CONNECTI
 
 #: Possible cause of a close without an error, by stage, whether TLS is on, and whether SASL is on.
 _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
-    (Stage.VERSIONS, False, False): f"{_REQUIRES_TLS} Kafka before 0.10 requires broker_version",
+    (Stage.VERSIONS, False, False): f"{_REQUIRES_TLS} Kafka before 0.10 requires "
+    "broker_version (property broker.version.fallback)",
     (Stage.VERSIONS, False, True): _REQUIRES_TLS,
     (Stage.VERSIONS, True, False): _CLIENT_CERTIFICATE,
     (Stage.VERSIONS, True, True): _CLIENT_CERTIFICATE,

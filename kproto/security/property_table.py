@@ -12,6 +12,7 @@ from .property_values import (
     ADDRESSES,
     ANY_TEXT,
     FILE,
+    OLD_RELEASE,
     PEM,
     SECRET,
     SWITCH,
@@ -69,6 +70,13 @@ ROWS: Final = (
     ),
     PropertyMapping("settings", "client_id", ("client.id",), ANY_TEXT),
     PropertyMapping("settings", "rack", ("client.rack",), ANY_TEXT, "empty for none"),
+    PropertyMapping(
+        "settings",
+        "broker_version",
+        ("broker.version.fallback",),
+        OLD_RELEASE,
+        "for brokers before 0.10; of no effect for later releases, which report their versions",
+    ),
     PropertyMapping(
         "settings",
         "connect_timeout_ms",

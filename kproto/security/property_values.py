@@ -19,6 +19,7 @@ __all__ = [
     "ADDRESSES",
     "ANY_TEXT",
     "FILE",
+    "OLD_RELEASE",
     "PEM",
     "SECRET",
     "SWITCH",
@@ -37,6 +38,10 @@ _HIDDEN: Final = ("sasl.", "ssl.", "https.")
 
 #: How many characters of an invalid value an error quotes.
 _SHOWN: Final = 40
+
+#: A release of Kafka, and those that do not report their versions.
+_RELEASE: Final = re.compile(r"[0-9]+(?:\.[0-9]+){1,3}")
+_SILENT_RELEASE: Final = re.compile(r"0\.[89](?:\.[0-9]+){0,2}")
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
@@ -122,6 +127,12 @@ def or_by_duration(other: PropertyType) -> PropertyType:
     return PropertyType(f"{other.may_be}, or a duration such as by_duration:PT1H", read)
 
 
+def _old_release(text: str) -> str | None:
+    if _RELEASE.fullmatch(text) is None:
+        raise ValueError
+    return text if _SILENT_RELEASE.fullmatch(text) else None
+
+
 def several(values: Mapping[str, Any]) -> PropertyType:
     """Returns a parser of comma-separated keys of `values`; the parser returns a tuple of values.
 
@@ -184,6 +195,10 @@ SWITCH: Final = choice({"true": True, "false": False}, any_case=True)
 
 #: `host:port,host:port`, as a `Client` takes it.
 ADDRESSES: Final = PropertyType("text, and not empty", _text)
+
+#: A release before 0.10, whose brokers do not report their versions (KIP-35). Later releases report
+#: them, so that the value is None.
+OLD_RELEASE: Final = PropertyType("a release such as 0.9.0", _old_release)
 
 #: The path of a file, which need not exist yet.
 FILE: Final = PropertyType("the path of a file", _file)

@@ -165,6 +165,21 @@ def test_rack_must_be_a_str() -> None:
         ClientSettings(rack=7)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("fallback", "broker_version"),
+    [("0.9.0", "0.9.0"), ("0.8.2.2", "0.8.2.2"), ("0.10.0.0", None), ("1.0", None)],
+)
+def test_librdkafkas_fallback_is_the_release_of_brokers_without_api_versions(
+    fallback: str, broker_version: str | None
+) -> None:
+    client = Client.from_properties(
+        {"bootstrap.servers": "localhost", "broker.version.fallback": fallback}
+    )
+    assert client.settings.broker_version == broker_version
+    with pytest.raises(ConfigurationError, match="it must be a release such as"):
+        Client.from_properties({"bootstrap.servers": "a", "broker.version.fallback": "x"})
+
+
 def test_client_arguments_override_settings() -> None:
     base = ClientSettings(rack="a", broker_version="2.8", client_id="me")
     client = Client("localhost", base, rack="b", broker_version="0.9")
