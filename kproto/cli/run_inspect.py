@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from ..protocol.error_meanings import error_meaning, find_error
 from ..schema import study
@@ -39,6 +39,11 @@ def _header(message: MessageSpec, version: int) -> str:
             return ", after response header v0 in every version (KIP-511)"
         return f", after response header v{1 if flexible else 0}"
     return ""
+
+
+#: LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown: brokers had their version 0, in
+#: Scala, before the clients jar had it, from which the table of releases is made.
+_FIRST_IN_BROKERS: Final = frozenset({4, 5, 6, 7})
 
 
 def run(options: argparse.Namespace) -> int:
@@ -173,7 +178,10 @@ def _layout(message: MessageSpec, known: Definitions, version: int, *, as_json: 
         return
     print(_title(message, known, f"version {version} of {message.valid_versions}"))
     if is_kafka and (_is_of_api(message) or added is not None):
-        print(_added_words(added) + ("" if dropped is None else f", dropped in {dropped}"))
+        print(
+            _added_words(message, version, added)
+            + ("" if dropped is None else f", dropped in {dropped}")
+        )
     if note is not None:
         print(f"v{version}: {_note_words(note)}")
     print(f"{'' if size is not None else 'at least '}{least} bytes{_header(message, version)}")
@@ -256,9 +264,13 @@ def _added_and_dropped(message: MessageSpec, version: int) -> tuple[str | None, 
     return study.added_in(message.name, version), study.removed_in(message.name, version)
 
 
-def _added_words(added: str | None) -> str:
+def _added_words(message: MessageSpec, version: int, added: str | None) -> str:
     if added is None:
         return "final in no release"
+    if version == 0 and message.api_key in _FIRST_IN_BROKERS:
+        return (
+            f"in brokers of Kafka {study.releases()[0]} or earlier, in the clients jar of {added}"
+        )
     if added == study.releases()[0]:  # of which release it is new is not known
         return f"in Kafka {added} or earlier"
     return f"added in Kafka {added}"

@@ -212,3 +212,19 @@ def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> N
         captured = capsys.readouterr()
         lines = [line[4:] for line in shown.rstrip().splitlines()]
         assert lines == (captured.out + captured.err).rstrip().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "said"),
+    [
+        ("ControlledShutdownRequest", 0, "in brokers of Kafka 0.8.2.0 or earlier"),
+        ("ControlledShutdownRequest", 1, "added in Kafka 0.9.0.0"),
+        ("FetchRequest", 4, "added in Kafka 0.11.0.0"),
+        ("MetadataRequest", 0, "in Kafka 0.8.2.0 or earlier"),
+    ],
+)
+def test_first_release_of_a_version_is_told_as_far_as_it_is_known(
+    name: str, version: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", name, "--version", str(version)]) == 0
+    assert said in capsys.readouterr().out

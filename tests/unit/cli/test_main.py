@@ -9,6 +9,7 @@ import pytest
 
 from kproto import __version__
 from kproto.cli import main
+from tests.support.environment import ROOT
 
 
 @pytest.mark.parametrize("command", [[], ["broker"]])
@@ -70,3 +71,15 @@ def test_the_command_line_imports_little() -> None:
         "sys.exit(' '.join(name for name in heavy if name in sys.modules) or None)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.slow
+def test_closed_standard_output_is_no_fault() -> None:
+    command = [sys.executable, "-m", "kproto", "inspect", "Heartbeat"]
+    ended = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
