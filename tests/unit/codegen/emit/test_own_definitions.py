@@ -172,7 +172,7 @@ def test_a_package_needs_a_valid_name(tmp_path: Path, capsys: Captured, name: st
 
 @pytest.mark.parametrize("kind", ["int32", "[]string", "[]int8", "bool", "Inner", "[]Inner"])
 def test_only_text_and_bytes_can_be_secret(tmp_path: Path, capsys: Captured, kind: str) -> None:
-    inner = {"fields": [field("Y", "string")]} if kind.endswith("Inner") else {}
+    inner: dict[str, Any] = {"fields": [field("Y", "string")]} if kind.endswith("Inner") else {}
     schemas = write_definitions(tmp_path / "schemas", [message(field("X", kind, **inner))])
     assert generate(schemas, tmp_path / "own", "--secret", "SampleRequest.X") == 1
     assert f"is {kind}: only string and bytes can be hidden" in capsys.readouterr().err
