@@ -4,6 +4,10 @@
         broker.create_topic("greetings", partitions=3)
         async with kproto.Client(broker.bootstrap) as client: ...
 
+`running` runs a broker in a thread, for tests that block and for other processes:
+
+    with kproto.broker.running() as broker: ...
+
 `Cluster` has several nodes. When a node stops, in-sync replicas become the leaders of the
 partitions that the node led.
 
@@ -28,8 +32,11 @@ from .faults import (
     Slow,
     Throttled,
 )
+from .group_states import GroupMember, GroupState
 from .listeners import Listener
 from .principals import Principal
+from .request_log import LoggedRequest, RequestLog
+from .running_broker import RunningBroker, running
 from .security.server_tls import ServerTls
 from .settings import BrokerSettings
 from .storage.log import PartitionLog
@@ -48,7 +55,10 @@ __all__ = [
     "CutFrame",
     "Delay",
     "ErrorCode",
+    "GroupMember",
+    "GroupState",
     "Listener",
+    "LoggedRequest",
     "LoseResponses",
     "Operation",
     "Outcome",
@@ -57,10 +67,13 @@ __all__ = [
     "PatternType",
     "Permission",
     "Principal",
+    "RequestLog",
     "ResourceType",
+    "RunningBroker",
     "ServerTls",
     "SilentConnection",
     "Slow",
     "Throttled",
     "Topic",
+    "running",
 ]

@@ -10,17 +10,24 @@ from typing import Any, Self
 
 from ..clock import Clock
 from ..messages.base import Request
-from ..records import Record
+from ..records import Record, encode_batch
 from ..unclosed import call_in_loop, finalize, warn_unclosed
 from .cluster_state import ClusterState
 from .context import read_clock
 from .faults import Control, ControlFunction, ControlFunctions
+from .group_states import GroupState, group_states
+from .group_waiting import WAIT_TIMEOUT_S, wait_for_group
 from .node import Node
 from .registry import Api
 from .settings import BrokerSettings
+from .storage.log_append import append_records
+from .topic_snapshot import topic_snapshot
 from .topics import Topic, Topics
 
 __all__ = ["BrokerHandle", "EmbeddedCluster"]
+
+#: A version of Produce whose `records` are one batch.
+_PRODUCE_VERSION = 9
 
 
 class BrokerHandle:
@@ -182,24 +189,63 @@ class EmbeddedCluster:
         return self._topics_after_retention().named(topic).partition(partition).log.end_offset
 
     def records(
-        self, topic: str, partition: int = 0, *, read_committed: bool = False
+        self, topic: str, partition: int | None = None, *, read_committed: bool = False
     ) -> list[Record]:
-        """Returns all records of a partition, decoded, without control records.
+        """Returns all records of a topic, or of one partition, decoded, without control records.
 
-        If `read_committed` is set, returns the records up to the last stable offset, and omits the
-        records of aborted transactions.
+        The records of all partitions are ordered by partition, then by offset. If `read_committed`
+        is set, returns the records up to the last stable offset, and omits the records of aborted
+        transactions.
 
-        Raises BrokerResponseError for an unknown partition, CorruptBatchError for a batch that
-        cannot be decoded, and MissingCodecError for a codec that is not installed.
+        Raises BrokerResponseError for an unknown topic or partition, CorruptBatchError for a batch
+        that cannot be decoded, and MissingCodecError for a codec that is not installed.
         """
-        found = self._topics_after_retention().named(topic).partition(partition)
-        batches = found.committed_batches() if read_committed else found.log
+        found = self._topics_after_retention().named(topic)
         return [
             record
-            for batch in batches
+            for each in (found.partitions if partition is None else [found.partition(partition)])
+            for batch in (each.committed_batches() if read_committed else each.log)
             if not batch.is_control
-            for record in batch.records(from_offset=found.log.start_offset)
+            for record in batch.records(
+                from_offset=each.log.start_offset, topic=topic, partition=each.index
+            )
         ]
+
+    def snapshot(self, topic: str, *, read_committed: bool = False) -> str:
+        """Returns the records of a topic as JSON, for approval tests (`topic_snapshot`).
+
+        Raises the errors of `records`.
+        """
+        records = self.records(topic, read_committed=read_committed)
+        partitions = len(self._cluster.topics.named(topic).partitions)
+        return topic_snapshot(topic, partitions, records)
+
+    @property
+    def groups(self) -> dict[str, GroupState]:
+        """Returns the groups by group id, with members, committed offsets and lag."""
+        return group_states(self._cluster, read_clock(self._clock))
+
+    async def wait_for_group(
+        self,
+        group_id: str,
+        *,
+        lag: int | None = None,
+        members: int | None = None,
+        timeout_s: float = WAIT_TIMEOUT_S,
+    ) -> GroupState:
+        """Waits until a group has at most `lag`, and is stable with `members` members; returns it.
+
+        A condition that is None is not checked; without conditions, waits until the group exists.
+        `lag` counts the records after the committed offsets (`GroupState.lag`). `timeout_s` is in
+        seconds of the machine, whatever the clock of the broker is.
+
+        Raises TimeoutError, with the last state of the group, after `timeout_s`.
+        """
+
+        async def find() -> GroupState | None:
+            return self.groups.get(group_id)
+
+        return await wait_for_group(find, group_id, lag=lag, members=members, timeout_s=timeout_s)
 
     def _topics_after_retention(self) -> Topics:
         """Applies retention to all topics, and returns the topics."""
@@ -231,6 +277,36 @@ class EmbeddedCluster:
         )
         self._cluster.topics.add(topic)
         return topic
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        timestamp: int | None = None,
+        partition: int = 0,
+    ) -> int:
+        """Appends one record to a partition, as the leader does, and returns its offset.
+
+        `timestamp` is in ms, by default the time of the broker's clock. Waiting consumers get the
+        record at once. The key selects no partition.
+
+        Raises BrokerResponseError with the error code that Produce would return.
+        """
+        found = self._cluster.topics.named(topic)
+        now_ms = self._clock.now_ms()
+        created_ms = now_ms if timestamp is None else timestamp
+        batch = encode_batch([(key, value, headers, created_ms)])
+        appended = append_records(
+            found.partition(partition),
+            found.config_of(partition),
+            batch,
+            _PRODUCE_VERSION,
+            now_ms,
+        )
+        return appended.base_offset
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic. Raises BrokerResponseError for an unknown topic."""

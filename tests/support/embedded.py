@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kproto.broker import Broker, BrokerSettings, Cluster
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import Api
 from kproto.clock import SYSTEM_CLOCK, Clock
+from kproto.loop_thread import LoopThread
 from kproto.testing.clock import ManualClock
 from kproto.wire.uuid import Uuid
 
@@ -36,30 +35,21 @@ UNKNOWN_TOPIC_ID = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
 class _Threaded(Generic[B]):
     """A running broker or cluster; `call` runs a function in its event loop."""
 
-    def __init__(self, broker: B, loop: asyncio.AbstractEventLoop) -> None:
-        self._broker: B = broker
-        self._loop = loop
-        self.bootstrap = broker.bootstrap
+    def __init__(self, thread: LoopThread[B]) -> None:
+        self._thread: LoopThread[B] = thread
+        self.bootstrap = self.call(lambda it: it.bootstrap)
 
     def call(self, function: Callable[[B], T]) -> T:
         """Runs `function(broker)` in the broker's thread, and returns its result."""
+        return self._thread.call(function)
 
-        async def run() -> T:
-            return function(self._broker)
-
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
-
-    def wait_for(self, function: Callable[[B], Awaitable[T]]) -> T:
+    def wait_for(self, function: Callable[[B], Coroutine[Any, Any, T]]) -> T:
         """Awaits `function(broker)` in the broker's thread, and returns its result."""
-
-        async def run() -> T:
-            return await function(self._broker)
-
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
+        return self._thread.run(function)
 
     def advance(self, clock: ManualClock, ms: float) -> None:
         """Advances the broker's clock, in the broker's thread."""
-        asyncio.run_coroutine_threadsafe(clock.advance(ms), self._loop).result(STOP_TIMEOUT_S)
+        self._thread.run(lambda _: clock.advance(ms))
 
     def until(self, condition: Callable[[B], object]) -> None:
         """Waits until `condition(broker)` holds; fails after `STOP_TIMEOUT_S`."""
@@ -99,32 +89,5 @@ def threaded_cluster(
 
 @contextmanager
 def _threaded(make: Callable[[], B]) -> Iterator[_Threaded[B]]:
-    started: list[tuple[_Threaded[B], asyncio.Event]] = []
-    ready = threading.Event()
-
-    async def serve() -> None:
-        stop = asyncio.Event()
-        async with make() as broker:
-            started.append((_Threaded(broker, asyncio.get_running_loop()), stop))
-            ready.set()
-            await stop.wait()
-
-    def run() -> None:
-        try:
-            asyncio.run(serve())
-        finally:
-            ready.set()
-
-    thread = threading.Thread(target=run, name="embedded broker")
-    thread.start()
-    try:
-        ready.wait(STOP_TIMEOUT_S)
-        assert started, "the broker did not start"
-        broker, stop = started[0]
-        try:
-            yield broker
-        finally:
-            broker.call(lambda _: stop.set())
-    finally:
-        thread.join(STOP_TIMEOUT_S)
-        assert not thread.is_alive(), "the broker did not stop"
+    with LoopThread(make) as thread:
+        yield _Threaded(thread)

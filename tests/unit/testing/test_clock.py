@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
 from kproto import Client
 from kproto.broker import Broker
 from kproto.clock import SYSTEM_CLOCK
-from kproto.testing.clock import ManualClock, SkewedClock
+from kproto.testing.clock import ManualClock, PausableClock, SkewedClock
 
 
 async def test_manual_time_changes_only_by_advance() -> None:
@@ -140,3 +141,61 @@ async def test_a_wrong_system_clock_changes_only_the_time_of_day() -> None:
             ack = await producer.send("t", b"from the future")
     assert ack.timestamp is not None
     assert before <= ack.timestamp - 3_600_000 <= SYSTEM_CLOCK.now_ms()
+
+
+async def test_pausable_clock_runs_until_it_is_frozen() -> None:
+    clock = PausableClock()
+    assert not clock.is_frozen
+    assert abs(clock.now_ms() - SYSTEM_CLOCK.now_ms()) < 1_000
+    await clock.sleep(0.001)
+    clock.freeze()
+    before = clock.monotonic()
+    await asyncio.sleep(0.002)
+    assert (clock.is_frozen, clock.monotonic()) == (True, before)
+    clock.resume()
+    await clock.sleep(0.001)
+    assert clock.monotonic() > before
+
+
+async def test_timers_of_a_frozen_clock_fire_only_by_advance() -> None:
+    clock = PausableClock(start_ms=0)
+    fired: list[str] = []
+    clock.call_later(0.001, lambda: fired.append("short"))
+    clock.call_later(5, lambda: fired.append("long"))
+    cancelled = clock.call_later(0.002, lambda: fired.append("cancelled"))
+    cancelled.cancel()
+    clock.freeze()
+    await asyncio.sleep(0.005)
+    assert fired == []
+    await clock.advance(1_000)
+    assert fired == ["short"]
+    clock.resume()
+    await clock.advance(10_000)  # a running clock can be set ahead too
+    assert fired == ["short", "long"]
+    assert not clock.is_frozen
+
+
+async def test_timers_of_a_running_clock_fire_in_their_order() -> None:
+    clock = PausableClock()
+    fired: list[int] = []
+    done = asyncio.Event()
+    clock.call_later(0.004, done.set)
+    for number in (3, 1, 2):
+        clock.call_later(number / 1_000, partial(fired.append, number))
+    await done.wait()
+    assert fired == [1, 2, 3]
+    with pytest.raises(TimeoutError):
+        async with clock.timeout(0.001):
+            await asyncio.sleep(60)
+
+
+async def test_resumed_clock_fires_the_timers_that_are_left() -> None:
+    clock = PausableClock()
+    clock.freeze()
+    clock.resume()
+    clock.resume()  # no effect
+    clock.freeze()
+    done = asyncio.Event()
+    clock.call_later(0.001, done.set)
+    clock.resume()
+    await done.wait()
