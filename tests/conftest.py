@@ -27,6 +27,7 @@ from tests.support.selection import (
 from tools.kafka.node import JVM_VARIABLE
 
 pytest_plugins = [
+    "pytester",
     "tests.support.environment",  # first, because others import it
     "tests.support.browser",
     "tests.support.brokers",

@@ -78,6 +78,15 @@ def test_the_wheel_has_the_licence(names: list[PurePosixPath]) -> None:
     assert {"LICENSE", "NOTICE"} <= {name.name for name in names}
 
 
+def test_the_wheel_names_its_pytest_plugin_and_needs_no_pytest(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (points,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
+        text = archive.read(points).decode()
+        metadata = archive.read(points.replace("entry_points.txt", "METADATA")).decode()
+    assert "[pytest11]\nkproto.pytest_plugin = kproto.pytest_plugin\n" in text
+    assert "Requires-Dist: pytest" not in metadata
+
+
 def test_the_wheel_needs_no_other_package(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     program = (
