@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from .config_table import BROKER, config_defs
+from .listeners import Listener
 from .settings import BrokerSettings
 
 __all__ = ["static_configs"]
@@ -18,6 +19,7 @@ _REGEX_REFRESH_MS: Final = 600_000
 #: the authorizer; Kafka describes them only if they are set.
 _VALUES: Final[Mapping[str, Callable[[BrokerSettings], object]]] = MappingProxyType(
     {
+        "advertised.listeners": lambda it: _advertised_listeners(it.all_listeners),
         "allow.everyone.if.no.acl.found": lambda it: it.allow_everyone_if_no_acl_found or None,
         "authorizer.class.name": lambda it: (
             "org.apache.kafka.metadata.authorizer.StandardAuthorizer" if it.authorizer else ""
@@ -93,6 +95,16 @@ _VALUES: Final[Mapping[str, Callable[[BrokerSettings], object]]] = MappingProxyT
         "transactional.id.expiration.ms": lambda it: it.transactional_id_expiration_ms,
     }
 )
+
+
+def _advertised_listeners(listeners: tuple[Listener, ...]) -> str | None:
+    """Returns the advertised addresses; None if no listener advertises another address."""
+    if not any(it.advertised_host or it.advertised_port for it in listeners):
+        return None
+    return ",".join(
+        f"{it.name}://{it.advertised_host or it.host}:{it.advertised_port or it.port}"
+        for it in listeners
+    )
 
 
 def static_configs(settings: BrokerSettings) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kproto.broker import BrokerSettings
+from kproto.broker import BrokerSettings, Listener
 from kproto.messages.alter_configs_request import AlterableConfig as NewConfig
 from kproto.messages.alter_configs_request import AlterConfigsRequest
 from kproto.messages.alter_configs_request import AlterConfigsResource as Replaced
@@ -323,4 +323,14 @@ def test_settings_are_static_configs() -> None:
         ("transaction.max.timeout.ms", "900000", 5),
     ]
     assert configs["log.dirs"].value == "/a,/b"
+    assert told(configs["advertised.listeners"]) == []
     assert told(configs["log.retention.ms"]) == [("log.retention.hours", "168", 5)]
+
+
+def test_advertised_listeners_are_static_configs() -> None:
+    outside = Listener("OUTSIDE", advertised_host="localhost", advertised_port=9092)
+    settings = BrokerSettings(listeners=(Listener(), outside))
+    with threaded_broker(settings) as broker, RawConnection(broker.bootstrap) as connection:
+        configs = describe(connection, BROKER, "1")
+    value = "PLAINTEXT://127.0.0.1:0,OUTSIDE://localhost:9092"
+    assert told(configs["advertised.listeners"]) == [("advertised.listeners", value, 4)]
