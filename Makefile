@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive thorough test-all quick loops deep conformance lint types imports regen explorer bench wheels peers kill-test storm spark-kill-test spark-round-trip spark-ends soak docs docs-serve kafka-start \
+.PHONY: help setup demo test exhaustive thorough test-all quick loops deep conformance lint types imports regen explorer bench wheels peers examples kill-test storm spark-kill-test spark-round-trip spark-ends soak docs docs-serve kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -145,6 +145,9 @@ wheels: $(STAMP) ## build the compiled wheel for this machine in dist, and test 
 
 peers: $(STAMP) ## build the peers' own environment, .cache/peers
 	@$(BIN)/python -m tools.setup.peers
+
+examples: $(STAMP) ## run the tests of the example services, each with its own packages
+	@$(BIN)/python -m tools.setup.example_services
 
 kill-test: $(STAMP) ## 1,000,000 records while leaders are killed, 50 times; then exactly-once, twice 50 rounds
 	$(BIN)/python -m tools.kill_test --write $(ARGS)
