@@ -14,6 +14,7 @@ from ..broker.group_states import TopicPartition
 from ..broker.group_waiting import WAIT_TIMEOUT_S, wait_for_group
 from ..broker.topic_snapshot import topic_snapshot
 from ..client import Client, NewTopic
+from ..clock import SYSTEM_CLOCK
 from ..loop_thread import LoopThread
 from ..messages import InitProducerIdRequest
 from ..records import Record
@@ -128,7 +129,14 @@ class RealCluster:
                 f"topic {name!r} was not created by this test, and is not deleted on a real cluster"
             )
         self._created.remove(name)
-        self._run(lambda client: client.delete_topics(name))
+
+        async def delete(client: Client) -> None:
+            await client.delete_topics(name)
+            # Until no broker lists the topic, a test that creates it again would see the old one.
+            while name in await client.admin.list_topics():
+                await SYSTEM_CLOCK.sleep(_POLL_S)
+
+        self._run(delete)
 
     def delete_created_topics(self) -> None:
         """Deletes all topics that the test has created."""
