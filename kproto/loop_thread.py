@@ -22,6 +22,11 @@ T = TypeVar("T")
 #: a test that never returns would block the thread for ever.
 _CALL_TIMEOUT_S: Final = 60.0
 
+_BLOCKED_LOOP: Final = (
+    "the call blocked the event loop of its thread, and clients in this loop could not go on: in "
+    "an async test, run the call in a thread, by `await asyncio.to_thread(…)`"
+)
+
 
 class LoopThread(Generic[B]):
     """Opens the object that `make` returns in a thread, within `with`; `name` names the object.
@@ -109,9 +114,12 @@ class LoopThread(Generic[B]):
         future = asyncio.run_coroutine_threadsafe(function(opened), loop)
         try:
             return future.result(timeout_s)
-        except BaseException:
-            future.cancel()
+        except TimeoutError as error:
+            if _has_running_loop():
+                error.add_note(_BLOCKED_LOOP)
             raise
+        finally:
+            future.cancel()  # without effect on a future that is done
 
     def _running(self) -> tuple[B, asyncio.AbstractEventLoop, asyncio.Event]:
         if threading.current_thread() is self._thread:
@@ -122,3 +130,12 @@ class LoopThread(Generic[B]):
         if not self._thread.is_alive():
             raise ConfigurationError(f"the {self._name} does not run: call it within `with`")
         return self._started.result()
+
+
+def _has_running_loop() -> bool:
+    """Returns True if the calling thread runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

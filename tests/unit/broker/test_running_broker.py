@@ -188,3 +188,22 @@ def test_cluster_of_a_running_broker_is_reached_by_call() -> None:
         node_id, thread = broker.call(lambda it: (it.broker(1).node_id, threading.current_thread()))
         assert node_id == 1
         assert thread is not threading.current_thread()
+
+
+@pytest.mark.parametrize("in_loop", [True, False])
+def test_wait_that_blocks_an_event_loop_says_so(in_loop: bool) -> None:
+    with running() as broker:
+
+        def wait() -> None:
+            with pytest.raises(TimeoutError, match="no such group") as raised:
+                broker.wait_for_group("billing", timeout_s=0.001)
+            notes = getattr(raised.value, "__notes__", [])
+            assert any("asyncio.to_thread" in note for note in notes) is in_loop
+
+        async def wait_in_loop() -> None:
+            wait()
+
+        if in_loop:
+            asyncio.run(wait_in_loop())
+        else:
+            wait()
