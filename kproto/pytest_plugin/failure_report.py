@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any, Final
 
 from ..broker import GroupState, RunningBroker
@@ -11,8 +12,8 @@ from .real_cluster import RealCluster
 
 __all__ = ["describe", "shown_requests"]
 
-#: Requests of a report, the newest last: enough for the last poll of a few clients.
-_SHOWN_REQUESTS: Final = 20
+#: Lines of a report's requests, the newest last: enough for the last poll of a few clients.
+_SHOWN_ROWS: Final = 20
 #: Characters of a request's message.
 _SHOWN_CHARACTERS: Final = 160
 
@@ -33,16 +34,22 @@ def describe(broker: RunningBroker | RealCluster) -> str:
 
 
 def shown_requests(requests: list[LoggedRequest[Any]]) -> str:
-    """Returns a line per request, of the last requests."""
+    """Returns a line per request, of the last requests.
+
+    Requests in a row with the same API and client have one line, with their number and the message
+    of the last: an idle consumer would fill the report with its fetches.
+    """
     if not requests:
         return "no requests"
-    last = requests[-_SHOWN_REQUESTS:]
-    lines = [f"the last {len(last)} of {len(requests)} requests:"]
-    for each in last:
-        message = repr(each.message)
+    rows = [list(row) for _, row in groupby(requests, key=lambda it: (it.name, it.client_id))]
+    last = rows[-_SHOWN_ROWS:]
+    lines = [f"the last {sum(map(len, last))} of {len(requests)} requests:"]
+    for row in last:
+        message = repr(row[-1].message)
         if len(message) > _SHOWN_CHARACTERS:
             message = f"{message[:_SHOWN_CHARACTERS]}…"
-        lines.append(f"  {each}: {message}")
+        times = f", {len(row)} times, the last:" if len(row) > 1 else ":"
+        lines.append(f"  {row[-1]}{times} {message}")
     return "\n".join(lines)
 
 

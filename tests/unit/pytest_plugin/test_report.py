@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kproto.broker import LoggedRequest
 from kproto.messages import MetadataRequest
+from kproto.messages.metadata_request import MetadataRequestTopic
 from kproto.pytest_plugin.failure_report import shown_requests
 
 from .conftest import RunTests
@@ -48,6 +51,7 @@ def test_failed_test_reports_requests_groups_and_topics(run_tests: RunTests) -> 
             "*-- kafka_broker --*",
             "the last * of * requests:",
             "  ApiVersionsRequest v* from kproto: ApiVersionsRequest(*",
+            "  MetadataRequest v* from kproto, 2 times, the last: MetadataRequest(*",
             "  ProduceRequest v* from kproto: *",
             "groups:",
             "  billing (classic): Empty; * orders-1: 0 committed, lag 1",
@@ -79,13 +83,34 @@ def test_report_survives_a_broker_that_cannot_be_asked(run_tests: RunTests) -> N
     result.stdout.fnmatch_lines(["*assert 1 == 2*", "the broker cannot be described: TypeError: *"])
 
 
+def logged(name: str, version: int, client_id: str | None = None) -> LoggedRequest[Any]:
+    return LoggedRequest(name, version, client_id, MetadataRequest(), 10)
+
+
 def test_last_requests_are_shown_and_long_messages_are_cut() -> None:
-    requests = [
-        LoggedRequest("MetadataRequest", number, None, MetadataRequest(), 10)
-        for number in range(30)
-    ]
+    names = ("MetadataRequest", "FetchRequest")
+    requests = [logged(names[number % 2], number) for number in range(30)]
     first, *lines = shown_requests(requests).splitlines()
     assert first == "the last 20 of 30 requests:"
     assert [line.split()[1] for line in lines] == [f"v{number}" for number in range(10, 30)]
-    long = LoggedRequest("MetadataRequest", 1, "c", MetadataRequest(topics=[]), 10)
-    assert len(shown_requests([long] * 2).splitlines()[1]) < 250
+    topics = [MetadataRequestTopic(name="orders")] * 10
+    long = LoggedRequest("MetadataRequest", 1, "c", MetadataRequest(topics=topics), 10)
+    (line,) = shown_requests([long]).splitlines()[1:]
+    assert line.endswith("…")
+    assert len(line) < 250
+
+
+def test_requests_in_a_row_of_one_client_have_one_line() -> None:
+    requests = [
+        logged("FetchRequest", 17, "billing"),
+        *[logged("FetchRequest", 18, "billing")] * 40,
+        logged("FetchRequest", 18, "shipping"),
+        logged("HeartbeatRequest", 4, "shipping"),
+    ]
+    first, *lines = shown_requests(requests).splitlines()
+    assert first == "the last 43 of 43 requests:"
+    assert [line.partition(": ")[0].strip() for line in lines] == [
+        "FetchRequest v18 from billing, 41 times, the last",
+        "FetchRequest v18 from shipping",
+        "HeartbeatRequest v4 from shipping",
+    ]
