@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 import pytest
 
 from ..broker import RunningBroker, running
+from ..wire.errors import ConfigurationError
 from .docker_broker import DockerBroker, DockerBrokerError
 from .options import BrokerOptions, read_options
 from .real_cluster import RealCluster, real_cluster
@@ -51,12 +52,16 @@ class BrokerSource:
     def open(self, given: Mapping[str, Any]) -> Iterator[RunningBroker | RealCluster]:
         """Opens the broker with the options `given`, for one test, module or session.
 
-        Skips the test if a real cluster cannot have an option. Raises ConfigurationError for
-        invalid options.
+        Fails the test if an option is invalid, without a traceback, which would show only the
+        plugin. Skips the test if a real cluster cannot have an option.
         """
-        options = read_options(given)
+        try:
+            options = read_options(given)
+            settings = options.broker_settings()
+        except ConfigurationError as error:
+            pytest.fail(f"the mark kafka, or session_kafka_options: {error}", pytrace=False)
         if not self._external:
-            with running(options.broker_settings(), brokers=options.brokers) as broker:
+            with running(settings, brokers=options.brokers) as broker:
                 for name, partitions in options.topics.items():
                     broker.create_topic(name, partitions)
                 yield broker

@@ -75,9 +75,7 @@ def read_options(given: Mapping[str, Any]) -> BrokerOptions:
     known = [each.name for each in fields(BrokerOptions)]
     for name in given:
         if name not in known:
-            raise ConfigurationError(
-                f"the mark kafka has no option {name!r}: take one of {', '.join(known)}"
-            )
+            raise ConfigurationError(f"there is no option {name!r}: take one of {', '.join(known)}")
     topics = given.get("topics", {})
     if not isinstance(topics, Mapping):
         if isinstance(topics, str) or not isinstance(topics, Iterable):

@@ -116,6 +116,7 @@ def test_tests_are_skipped_if_docker_runs_no_broker(
     result.stdout.fnmatch_lines(["*Docker runs one broker, and the test needs 3*"])
 
 
+@pytest.mark.slow
 def test_container_of_a_release_serves_all_tests_of_a_session(
     run_tests: RunTests, monkeypatch: pytest.MonkeyPatch
 ) -> None:

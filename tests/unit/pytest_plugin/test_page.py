@@ -17,6 +17,7 @@ PAGE = "docs/how-to/pytest.md"
 PROGRAMS = blocks(page_text(PAGE), "python")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=["first test", "helpers"])
 def test_tests_of_the_page_pass(run_tests: RunTests, program: str) -> None:
     expected = len(re.findall(r"^def test_", program, re.MULTILINE))

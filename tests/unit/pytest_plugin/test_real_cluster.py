@@ -106,6 +106,7 @@ def test_topic_of_another(kafka_broker):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["embedded", "external"])
 def test_suite_passes_on_both_kinds_of_broker(
     run_tests: RunTests, monkeypatch: pytest.MonkeyPatch, where: str
@@ -118,6 +119,7 @@ def test_suite_passes_on_both_kinds_of_broker(
         assert bool(external.requests()) is (where == "external")
 
 
+@pytest.mark.slow
 def test_helpers_of_the_embedded_broker_skip_with_a_reason(
     run_tests: RunTests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +148,7 @@ def test_failed_test_reports_the_groups_of_the_cluster(
         )
 
 
+@pytest.mark.slow
 def test_topics_of_others_are_not_deleted(
     run_tests: RunTests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +161,7 @@ def test_topics_of_others_are_not_deleted(
         assert "orders" in external.topics
 
 
+@pytest.mark.slow
 def test_client_of_the_helpers_reads_kproto_properties(
     run_tests: RunTests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
