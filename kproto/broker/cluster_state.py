@@ -319,7 +319,8 @@ class ClusterState:
         if partition.leader_and_isr.leader == NO_LEADER:
             raise api_error("NOT_LEADER_OR_FOLLOWER", f"{topic.name}-{index} has no leader")
         topic.check_in_sync(index)
-        partition.end_transaction(marker, now.timestamp_ms)
+        config = topic.config_of(index)
+        partition.end_transaction(marker, now.timestamp_ms, stamp_time=config.log_append_time)
         if topic.name == OFFSETS_TOPIC:
             self.group_coordinator.end_transaction(
                 partition, marker.producer_id, is_commit=marker.is_commit
@@ -422,27 +423,27 @@ class ClusterState:
         if name not in internal:
             return self.plan_topic(name)
         self.topics.check_new_name(name)
-        partitions, configs = internal[name]
-        return self._new_topic(name, self._internal_replicas(partitions), configs)
+        return self._new_topic(name, self._internal_replicas(internal[name][0]), internal[name][1])
 
     def _new_topic(
         self, name: str, replicas: list[Replicas], configs: Mapping[str, str | None]
     ) -> Topic:
         elect = partial(initial_leader_and_isr, alive=self.alive)
-        config = self._topic_config(configs, ALL_BROKERS)
-        topic = Topic(name, replicas, config, self.storage_limit, elect=elect)
+        config, limit = self._topic_config(configs, ALL_BROKERS), self.storage_limit
+        topic = Topic(name, replicas, config, limit, elect=elect)
         self._set_topic_config(topic, config.overrides)
         return topic
 
     def _topic_config(self, configs: Mapping[str, str | None], node: str) -> TopicConfig:
         """Returns the config of a topic on a node; raises INVALID_CONFIG."""
-        expiration = self.broker_configs.values(node, "producer.id.expiration.ms")
+        number, settings = self.broker_configs.number, self._settings
         return TopicConfig(
             configs,
-            self._settings.message_max_bytes,
-            self._settings.retention_check_interval_ms,
-            int(expiration[0][0]) if expiration else self._settings.producer_id_expiration_ms,
+            settings.message_max_bytes,
+            settings.retention_check_interval_ms,
+            number(node, "producer.id.expiration.ms", settings.producer_id_expiration_ms),
             self.broker_configs.topic_defaults(node),
+            number(node, "log.cleaner.backoff.ms", settings.log_cleaner_backoff_ms),
         )
 
     def _set_topic_config(self, topic: Topic, overrides: Mapping[str, str | None]) -> None:

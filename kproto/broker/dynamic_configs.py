@@ -103,6 +103,14 @@ class BrokerConfigManager:
         )
         return [(value, source) for value, source in found if value is not None]
 
+    def number(self, node: str, config: str, default: int) -> int:
+        """Returns the dynamic value of a config that is a whole number; `default` if none is set.
+
+        `node` is a node id or ALL_BROKERS.
+        """
+        values = self.values(node, config)
+        return int(values[0][0]) if values else default
+
     def topic_defaults(self, node: str) -> dict[str, str]:
         """Returns the defaults of topic configs that the dynamic configs of a broker set."""
         found = {}

@@ -175,18 +175,18 @@ class EmbeddedCluster:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """Applies retention to all topics, and returns the topics by name.
+        """Deletes and compacts records by cleanup.policy; returns the topics by name.
 
         The dict is a copy: adding or removing an entry changes no topic of the cluster.
         """
-        return {topic.name: topic for topic in self._topics_after_retention()}
+        return {topic.name: topic for topic in self._topics_after_cleanup()}
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
         """Returns the log end offset of a partition, which is the offset of the next record.
 
         Raises BrokerResponseError for an unknown partition.
         """
-        return self._topics_after_retention().named(topic).partition(partition).log.end_offset
+        return self._topics_after_cleanup().named(topic).partition(partition).log.end_offset
 
     def records(
         self, topic: str, partition: int | None = None, *, read_committed: bool = False
@@ -200,7 +200,7 @@ class EmbeddedCluster:
         Raises BrokerResponseError for an unknown topic or partition, CorruptBatchError for a batch
         that cannot be decoded, and MissingCodecError for a codec that is not installed.
         """
-        found = self._topics_after_retention().named(topic)
+        found = self._topics_after_cleanup().named(topic)
         return [
             record
             for each in (found.partitions if partition is None else [found.partition(partition)])
@@ -247,9 +247,9 @@ class EmbeddedCluster:
 
         return await wait_for_group(find, group_id, lag=lag, members=members, timeout_s=timeout_s)
 
-    def _topics_after_retention(self) -> Topics:
-        """Applies retention to all topics, and returns the topics."""
-        self._cluster.topics.apply_retention(self._clock.now_ms())
+    def _topics_after_cleanup(self) -> Topics:
+        """Deletes and compacts records by cleanup.policy, and returns the topics."""
+        self._cluster.topics.apply_cleanup(self._clock.now_ms())
         return self._cluster.topics
 
     # Actions of tests

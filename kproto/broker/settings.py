@@ -40,6 +40,7 @@ _LEAST: Final = {
     "max_unsent_bytes": 1,
     "max_stored_bytes": 1,
     "retention_check_interval_ms": 1,
+    "log_cleaner_backoff_ms": 0,
     "producer_id_expiration_ms": 1,
     "max_incremental_fetch_session_cache_slots": 0,
     "min_incremental_fetch_session_eviction_ms": 0,
@@ -180,6 +181,9 @@ class BrokerSettings:
     #: How long the log keeps a batch that was already older than retention.ms when it was appended.
     #: Kafka, too, keeps such a batch until the next check (log.retention.check.interval.ms).
     retention_check_interval_ms: int = 300_000
+    #: Minimum time between two checks whether a compacted log must be compacted
+    #: (log.cleaner.backoff.ms). With 0, each access to the log compacts it if it is due.
+    log_cleaner_backoff_ms: int = 15_000
     #: How long a partition keeps the state of an idle idempotent producer, about 1.5 KB each
     #: (producer.id.expiration.ms). No producer retries a batch for longer than a day.
     producer_id_expiration_ms: int = 86_400_000

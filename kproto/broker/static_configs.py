@@ -10,7 +10,7 @@ from .config_table import BROKER, config_defs
 from .listeners import Listener
 from .settings import BrokerSettings
 
-__all__ = ["static_configs"]
+__all__ = ["STATIC_CONFIGS", "static_configs"]
 
 #: Kafka's default of group.consumer.regex.refresh.interval.ms.
 _REGEX_REFRESH_MS: Final = 600_000
@@ -69,6 +69,7 @@ _VALUES: Final[Mapping[str, Callable[[BrokerSettings], object]]] = MappingProxyT
         "listeners": lambda it: ",".join(
             f"{one.name}://{one.host}:{one.port}" for one in it.all_listeners
         ),
+        "log.cleaner.backoff.ms": lambda it: it.log_cleaner_backoff_ms,
         "log.dirs": lambda it: it.log_dirs,
         "log.retention.check.interval.ms": lambda it: it.retention_check_interval_ms,
         "max.incremental.fetch.session.cache.slots": lambda it: (
@@ -95,6 +96,9 @@ _VALUES: Final[Mapping[str, Callable[[BrokerSettings], object]]] = MappingProxyT
         "transactional.id.expiration.ms": lambda it: it.transactional_id_expiration_ms,
     }
 )
+
+#: The broker configs that have a setting in `BrokerSettings`.
+STATIC_CONFIGS: Final = frozenset(_VALUES)
 
 
 def _advertised_listeners(listeners: tuple[Listener, ...]) -> str | None:

@@ -39,6 +39,9 @@ _CHECK_INTERVAL_MS: Final = 300_000
 #: Kafka's producer.id.expiration.ms.
 _PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
+#: Kafka's log.cleaner.backoff.ms.
+_CLEANER_BACKOFF_MS: Final = 15_000
+
 #: Kafka's defaults by config name. For max.message.bytes, `TopicConfig` uses the broker's
 #: message_max_bytes as the default instead.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -71,6 +74,13 @@ class TopicConfig:
     requires_keys                whether records must have keys, because the topic is compacted
     retention_bytes              maximum size of a log; negative for no limit
     retention_ms                 maximum age of a batch; negative for no limit
+    segment_bytes                maximum size of a segment
+    segment_ms                   maximum difference of the timestamps in a segment
+    min_cleanable_dirty_ratio    minimum share of dirty bytes for a compaction
+    min_compaction_lag_ms        minimum age of a record that is compacted
+    max_compaction_lag_ms        maximum age of a record that is not compacted yet
+    delete_retention_ms          time for which a tombstone is kept after a compaction
+    cleaner_backoff_ms           minimum time between two checks for compaction
     retention_check_interval_ms  time for which a batch that was too old at its append is kept
     producer_id_expiration_ms    time for which the state of an idle producer is kept
     compression                  the codec of stored batches; None to keep the producer's codec
@@ -87,6 +97,7 @@ class TopicConfig:
         retention_check_interval_ms: int = _CHECK_INTERVAL_MS,
         producer_id_expiration_ms: int = _PRODUCER_EXPIRATION_MS,
         defaults: Mapping[str, str] = NO_CONFIGS,
+        cleaner_backoff_ms: int = _CLEANER_BACKOFF_MS,
     ) -> None:
         self._defaults = {**DEFAULTS, "max.message.bytes": str(message_max_bytes), **defaults}
         self._dynamic_defaults = frozenset(defaults)
@@ -101,6 +112,15 @@ class TopicConfig:
         is_cut = "delete" in policies
         self.retention_bytes = self._number("retention.bytes") if is_cut else -1
         self.retention_ms = self._number("retention.ms") if is_cut else -1
+        self.min_cleanable_dirty_ratio = float(self["min.cleanable.dirty.ratio"])
+        self.min_compaction_lag_ms = self._number("min.compaction.lag.ms")
+        self.max_compaction_lag_ms = self._number("max.compaction.lag.ms")
+        self.delete_retention_ms = self._number("delete.retention.ms")
+        self.segment_bytes = self._number("segment.bytes")
+        self.segment_ms = self._number("segment.ms")
+        if self.requires_keys:
+            self.segment_ms = min(self.segment_ms, self.max_compaction_lag_ms)
+        self.cleaner_backoff_ms = cleaner_backoff_ms
         self.unclean_leader_election = self["unclean.leader.election.enable"] == "true"
         self.retention_check_interval_ms = retention_check_interval_ms
         self.producer_id_expiration_ms = producer_id_expiration_ms

@@ -13,6 +13,7 @@ from ..wire.uuid import Uuid
 from .api_error import api_error
 from .leader_and_isr import LeaderAndIsr
 from .replica_placement import Replicas
+from .storage.log_cleaner import apply_compaction
 from .storage.partition import Partition
 from .storage.retention import apply_retention
 from .storage.storage_limit import StorageLimit
@@ -92,10 +93,15 @@ class Topic:
         self.config = config
         self._config_by_node = by_node
 
-    def after_retention(self, index: int, now_ms: int) -> Partition:
-        """Applies retention to a partition, and returns it. Raises the error of `partition`."""
+    def after_cleanup(self, index: int, now_ms: int) -> Partition:
+        """Applies cleanup.policy to a partition, and returns it. Raises the error of `partition`.
+
+        Deletes expired records, and compacts the log of a compacted topic.
+        """
         partition = self.partition(index)
-        apply_retention(partition.log, self.config_of(index), now_ms)
+        config = self.config_of(index)
+        apply_retention(partition.log, config, now_ms)
+        apply_compaction(partition, config, now_ms)
         return partition
 
     def check_leader(self, index: int, node_id: int, leader_epoch: int = -1) -> None:
@@ -227,11 +233,11 @@ class Topics:
         """Makes the groups that subscribe to a topic notice its new partitions."""
         self.created_count += 1
 
-    def apply_retention(self, now_ms: int) -> None:
-        """Applies the retention of each topic to its logs at `now_ms`."""
+    def apply_cleanup(self, now_ms: int) -> None:
+        """Applies the cleanup.policy of each topic to its logs at `now_ms`."""
         for topic in self:
             for partition in topic.partitions:
-                apply_retention(partition.log, topic.config_of(partition.index), now_ms)
+                topic.after_cleanup(partition.index, now_ms)
 
     def remove(self, topic: Topic) -> None:
         """Deletes a topic and its records, and notifies the watchers of its partitions."""

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from kproto.broker.config_table import BROKER, config_defs
 from tests.support.environment import ROOT
 from tests.support.pages import page_text
 from tools.docs.commands import PROGRAMS, help_of, subcommands
+from tools.docs.configs import configs_table
 from tools.docs.filling import MARK, fill
 from tools.docs.links import anchors, broken_links, pages, rewrite_links
 from tools.docs.protocol_tables import error_codes, message_index
@@ -52,10 +54,17 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def test_every_mark_has_its_table() -> None:
     found = [match[0] for page in PAGES for match in MARK.finditer(page.read_text("utf-8"))]
-    assert len(found) == len(set(found)) == len(TABLES) + 3
+    assert len(found) == len(set(found)) == len(TABLES) + 6
     with pytest.raises(LookupError, match="there is no nothing"):
         fill("<!-- tools.docs: nothing -->")
     assert fill("a\n<!-- tools.docs: error-codes -->\nb") == f"a\n{error_codes()}\nb"
+
+
+def test_every_config_of_a_broker_is_in_the_table() -> None:
+    found = set(re.findall(r"`([a-z0-9.]+)`", configs_table("brokers")))
+    assert set(config_defs(BROKER)) <= found
+    with pytest.raises(LookupError, match="no table of the configs of nothing"):
+        configs_table("nothing")
 
 
 @pytest.mark.parametrize("of", TABLES)

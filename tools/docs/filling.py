@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from .commands import command_pages
+from .configs import configs_table
 from .protocol_tables import error_codes, message_index
 from .settings import settings_table
 
@@ -17,6 +18,7 @@ MARK: Final = re.compile(r"^<!-- tools\.docs: ([a-z-]+)(?: ([a-z-]+))? -->$", re
 _MAKERS: Final[dict[str, Callable[..., str]]] = {
     "settings": lambda of: f'<div class="settings" markdown>\n\n{settings_table(of)}\n</div>\n',
     "commands": command_pages,
+    "configs": configs_table,
     "messages": message_index,
     "error-codes": error_codes,
 }

@@ -158,12 +158,12 @@ def _partition(
             found.check_in_sync(data.index)
         now_ms = context.clock.now_ms()
         if not context.cluster.storage_limit.has(len(data.records or b"")):
-            context.cluster.topics.apply_retention(now_ms)
+            context.cluster.topics.apply_cleanup(now_ms)
         _check_transaction(context, request, found, partition, data.records, version)
         appended = append_records(
             partition, found.config_at(context.node_id), data.records, version, now_ms
         )
-        start_offset = found.after_retention(data.index, now_ms).log.start_offset
+        start_offset = found.after_cleanup(data.index, now_ms).log.start_offset
     except BrokerResponseError as error:
         return PartitionProduceResponse(
             index=data.index,

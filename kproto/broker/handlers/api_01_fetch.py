@@ -205,7 +205,7 @@ class FetchOperation:
         requested, part = cached.requested, PartitionRead(cached, topic)
         try:
             self._check_topic_unchanged(cached, topic)
-            partition = topic.after_retention(requested.partition, now_ms)
+            partition = topic.after_cleanup(requested.partition, now_ms)
             self._check_replica(cached, topic, partition)
             part.partition = partition
             part.preferred = self._preferred(cached, partition)

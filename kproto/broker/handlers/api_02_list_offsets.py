@@ -117,7 +117,7 @@ def _partition(
         if version > 0:
             _check_timestamp(timestamp, version)
         found_topic = context.cluster.topics.named(topic)
-        partition = found_topic.after_retention(index, context.clock.now_ms())
+        partition = found_topic.after_cleanup(index, context.clock.now_ms())
         log = partition.log
         _check_replica(context, found_topic, requested, request.replica_id)
         if version == 0:

@@ -60,7 +60,7 @@ def _delete(
     try:
         check(context, Operation.DELETE, ResourceType.TOPIC, name)
         topic = context.cluster.topics.named(name)
-        partition = topic.after_retention(index, context.clock.now_ms())
+        partition = topic.after_cleanup(index, context.clock.now_ms())
         if topic.is_internal:
             raise api_error(
                 "INVALID_TOPIC_EXCEPTION", f"topic {name!r} is an internal topic of Kafka"

@@ -54,7 +54,7 @@ def _partition(context: Context, name: str, requested: OffsetForLeaderPartition)
         if not allows_cluster(context, Operation.CLUSTER_ACTION):
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
         topic = context.cluster.topics.named(name)
-        log = topic.after_retention(requested.partition, context.clock.now_ms()).log
+        log = topic.after_cleanup(requested.partition, context.clock.now_ms()).log
         topic.check_leader(requested.partition, context.node_id, requested.current_leader_epoch)
     except BrokerResponseError as error:
         answer.error_code = error.code

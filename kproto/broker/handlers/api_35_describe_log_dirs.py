@@ -41,7 +41,7 @@ def describe_log_dirs(
     except BrokerResponseError as error:
         return DescribeLogDirsResponse(error_code=error.code)
     topics = context.cluster.topics
-    topics.apply_retention(context.clock.now_ms())
+    topics.apply_cleanup(context.clock.now_ms())
     requested: dict[Topic, list[int]] = {}
     if request.topics is None:
         requested = {topic: list(range(len(topic.partitions))) for topic in topics}

@@ -8,9 +8,8 @@ Alters configs of topics, brokers, loggers, client metrics subscriptions (KIP-71
 `Broker` or `Cluster` object exists. If one config of a resource is invalid, none of the resource's
 configs is changed. The request requires ALTER_CONFIGS on the topic, the cluster or the group.
 
-Left out: the effect of configs that `topic_configs.TopicConfig` and `GROUP_SETTINGS` do not have,
-except producer.id.expiration.ms and group.consumer.assignment.interval.ms; the effect of logger
-levels other than `kproto.broker`.
+Left out: the effect of configs that `effective_configs` does not name; the effect of logger levels
+other than `kproto.broker`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ...records import RecordBatch, down_convert
@@ -16,7 +16,7 @@ from ..api_error import api_error
 from ..watchable import Watchable
 from .leader_epoch_cache import LeaderEpochCache
 
-__all__ = ["LogSlice", "PartitionLog", "RetentionBatchInfo", "TimestampedOffset"]
+__all__ = ["LogSlice", "PartitionLog", "RetentionBatchInfo", "StoredBatch", "TimestampedOffset"]
 
 #: The header of a message that does not fit into the response. Kafka sends the header to a client
 #: that reads message sets if the conversion yields no message, so that the client does not wait.
@@ -79,6 +79,13 @@ class RetentionBatchInfo(NamedTuple):
     next_offset: int
     size_in_bytes: int
     largest_time: int
+    appended_ms: int
+
+
+class StoredBatch(NamedTuple):
+    """Holds a batch of a log, and the time of its append in ms."""
+
+    batch: RecordBatch
     appended_ms: int
 
 
@@ -168,6 +175,17 @@ class PartitionLog(Watchable, ABC):
 
         Does nothing if the log start offset is `offset` or higher; otherwise notifies the watchers
         of the log. Raises OFFSET_OUT_OF_RANGE if `offset` is above the log end offset.
+        """
+
+    @abstractmethod
+    def stored_batches(self) -> Iterator[StoredBatch]:
+        """Yields each batch with the time of its append, oldest first."""
+
+    @abstractmethod
+    def replace_before(self, offset: int, batches: Sequence[StoredBatch]) -> None:
+        """Replaces the batches before `offset`, the base offset of a batch, by compacted batches.
+
+        The new batches are in the order of their offsets. The log start offset does not change.
         """
 
     @abstractmethod

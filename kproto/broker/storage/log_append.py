@@ -111,6 +111,12 @@ def append_records(
         raise api_error("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
     except CorruptBatchError as error:
         raise api_error("CORRUPT_MESSAGE", str(error)) from None
+    if batch.size_in_bytes > config.segment_bytes:
+        raise api_error(
+            "RECORD_LIST_TOO_LARGE",
+            f"the batch has {batch.size_in_bytes} bytes, and segment.bytes of the topic is "
+            f"{config.segment_bytes}",
+        )
     idempotent = batch.producer_id >= 0
     if idempotent:
         partition.producer_states.expire(now_ms - config.producer_id_expiration_ms)
@@ -236,6 +242,7 @@ def _recompressed(batch: RecordBatch, config: TopicConfig) -> RecordBatch:
             [(r.key, r.value, r.headers, r.timestamp) for r in _messages([batch])],
             compression=config.compression,
             compression_level=config.compression_level,
+            is_transactional=batch.is_transactional,
         )
     )
     return with_producer_of(recompressed, batch)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
 from typing import Final
 
 from ...records import CREATE_TIME, NO_TIMESTAMP, Record, RecordBatch, restamp
 from ...records.magic2.unreadable_records import check_as_broker, split_batch
 from ...wire.errors import CorruptBatchError
 from ..api_error import api_error
-from .log import LogSlice, PartitionLog, RetentionBatchInfo, TimestampedOffset
+from .log import LogSlice, PartitionLog, RetentionBatchInfo, StoredBatch, TimestampedOffset
 from .storage_limit import StorageLimit
 
 __all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
@@ -125,12 +125,20 @@ class MemoryLog(PartitionLog):
         for batch in islice(self._batches, first, None):
             if batch.max_timestamp < timestamp:
                 continue
-            if batch.timestamp_type != CREATE_TIME and batch.base_offset >= self.start_offset:
+            if self._has_one_time(batch):
                 return TimestampedOffset(batch.base_offset, batch.max_timestamp)
             for record in self._remaining_records(batch):
                 if record.timestamp >= timestamp:
                     return TimestampedOffset(record.offset, record.timestamp)
         return None
+
+    def _has_one_time(self, batch: RecordBatch) -> bool:
+        """Returns True if the record at the base offset has the largest timestamp of the batch."""
+        return (
+            batch.timestamp_type != CREATE_TIME
+            and batch.base_offset >= self.start_offset
+            and batch.record_count == batch.last_offset_delta + 1  # no record was compacted away
+        )
 
     def offset_of_largest_time(self) -> TimestampedOffset | None:
         if self._first == len(self._batches):
@@ -180,6 +188,29 @@ class MemoryLog(PartitionLog):
             self._drop_deleted()
             self._storage_limit.return_memory()
         self.notify()  # so that delayed Fetches below the new start offset fail
+
+    def stored_batches(self) -> Iterator[StoredBatch]:
+        for index in range(self._first, len(self._batches)):
+            yield StoredBatch(self._batches[index], self._appended_ms[index])
+
+    def replace_before(self, offset: int, batches: Sequence[StoredBatch]) -> None:
+        replaced = max(self._first, bisect_left(self._last_offsets, offset))
+        stored = [
+            *batches,
+            *map(StoredBatch, self._batches[replaced:], self._appended_ms[replaced:]),
+        ]
+        before = self.size_in_bytes + (len(self._batches) - self._first) * BATCH_OVERHEAD_BYTES
+        self._batches = [batch for batch, _ in stored]
+        self._appended_ms = [appended_ms for _, appended_ms in stored]
+        self._last_offsets = [batch.last_offset for batch in self._batches]
+        self._ends = list(accumulate(batch.size_in_bytes for batch in self._batches))
+        self._max_timestamps = list(
+            accumulate((batch.max_timestamp for batch in self._batches), max)
+        )
+        self._first = self._first_position = 0
+        after = self.size_in_bytes + len(self._batches) * BATCH_OVERHEAD_BYTES
+        self._storage_limit.release(before - after)
+        self._storage_limit.return_memory()
 
     def truncate(self, offset: int) -> None:
         self._check_within(offset)

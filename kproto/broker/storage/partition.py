@@ -36,6 +36,12 @@ class Partition:
         self.producer_states = ProducerStateManager()
         #: The log directories to which AlterReplicaLogDirs has moved replicas, by node id.
         self.log_dirs: dict[int, str] = {}
+        #: The offset from which records are not yet compacted.
+        self.first_dirty_offset = 0
+        #: When the log was last checked for compaction, in ms; None before the first check.
+        self.cleaner_checked_ms: int | None = None
+        #: Whether compaction has failed, because a batch could not be decoded.
+        self.is_uncleanable = False
         #: Notifies of each new leader epoch, and of the deletion of the topic. The group
         #: coordinator watches `moved`, to unload groups. `log` notifies of these two events, and
         #: also of appends.
@@ -94,15 +100,16 @@ class Partition:
         self.producer_states.update(batch, offset, batch.max_timestamp, now_ms)
         self.log.notify()
 
-    def end_transaction(self, marker: TxnMarker, now_ms: int) -> int:
+    def end_transaction(self, marker: TxnMarker, now_ms: int, *, stamp_time: bool = False) -> int:
         """Appends a commit or abort marker (KIP-98), and returns its offset.
 
-        `now_ms` is the timestamp of the marker. Raises the errors of
-        `ProducerStateManager.check_marker`, and KAFKA_STORAGE_ERROR if the storage is full.
+        `now_ms` is the timestamp of the marker; with `stamp_time`, it is the log append time.
+        Raises the errors of `ProducerStateManager.check_marker`, and KAFKA_STORAGE_ERROR if the
+        storage is full.
         """
         self.producer_states.check_marker(marker)
         batch = RecordBatch(encode_txn_marker(marker, now_ms))
-        offset = self.log.append(batch, now_ms, notifies=False)
+        offset = self.log.append(batch, now_ms, stamp_time=stamp_time, notifies=False)
         self.producer_states.on_marker(marker, offset, now_ms, now_ms)
         self.log.notify()
         return offset
@@ -131,6 +138,7 @@ class Partition:
         self.log.truncate(offset)
         if self.log.end_offset == end_offset:
             return end_offset
+        self.first_dirty_offset = min(self.first_dirty_offset, self.log.end_offset)
         self.producer_states.truncate(self.log.end_offset, list(self.log))
         self._assign_epoch()
         return self.log.end_offset

@@ -43,6 +43,11 @@ class BatchMetadata(NamedTuple):
     base_offset: int
     timestamp: int
 
+    @property
+    def last_offset(self) -> int:
+        """Returns the last offset of the batch."""
+        return self.base_offset + (self.last_sequence - self.first_sequence) % _SEQUENCES
+
 
 class AbortedTxn(NamedTuple):
     """Holds an aborted transaction of the log, as Kafka's transaction index does.
@@ -160,6 +165,13 @@ class ProducerStateManager:
         """Removes the aborted transactions whose markers are before `offset`."""
         if self._aborted and self._aborted[0].last_offset < offset:
             self._aborted = [each for each in self._aborted if each.last_offset >= offset]
+
+    def replace_aborted(self, aborted: Sequence[AbortedTxn]) -> None:
+        """Replaces the aborted transactions by those whose records remain after a compaction.
+
+        The transactions are in the order of their markers.
+        """
+        self._aborted = list(aborted)
 
     def expire(self, before_ms: int) -> None:
         """Removes the producers whose last append was at `before_ms` or earlier.

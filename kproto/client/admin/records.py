@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from ...messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -10,11 +11,17 @@ from ...messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from ...messages.delete_records_response import DeleteRecordsResponse
+from ...protocol.error_codes import code_of
 from ...wire.errors import KprotoError
 from ..metadata.cluster import TopicPartition
 from .calls import PartCall, by_topic, outcome
 
 __all__ = ["delete_records_call"]
+
+#: Why a broker refuses to delete records, by error code; DeleteRecords has no error message.
+_REASONS: Final = {
+    code_of("POLICY_VIOLATION"): "; the cleanup.policy of the topic does not include delete"
+}
 
 
 def delete_records_call(
@@ -55,7 +62,8 @@ def delete_records_call(
         return {
             (topic.name, each.partition_index): outcome(
                 each.error_code,
-                f"deleting records of {topic.name}[{each.partition_index}]",
+                f"deleting records of {topic.name}[{each.partition_index}]"
+                + _REASONS.get(each.error_code, ""),
                 None,
                 each.low_watermark,
             )
