@@ -7,9 +7,9 @@ module only when the command runs, so that `kproto --help` does not load all of 
 `whole_parser` lists the commands. Those for administrators, which have verbs, are in `admin`.
 
 The exit code is 0 for success, 1 for an error, which is printed in one line, and 2 for wrong
-arguments. `kproto request` returns 1 for a response with an error code, `kproto consume` for a
-record that is no event, and a destructive command that was not confirmed. It is 130 after Ctrl-C,
-except for `kproto broker` and `kproto proxy`, which return 0.
+arguments, such as an invalid time or property. `kproto request` returns 1 for a response with an
+error code, `kproto consume` for a record that is no event, and a destructive command that was not
+confirmed. It is 130 after Ctrl-C, except for `kproto broker` and `kproto proxy`, which return 0.
 `kproto fuzz` also returns 1 for findings that are not harmless, and if the tested command was
 restarted too often.
 """
@@ -24,7 +24,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from ..wire.errors import KprotoError
+from ..wire.errors import ConfigurationError, KprotoError
+from .terminal_words import terminal_text
 from .whole_parser import parse
 
 __all__ = ["main"]
@@ -47,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
         sys.stdout.flush()  # raises BrokenPipeError now, not at exit, if the pipe is closed
     except KprotoError as error:
-        print(f"kproto: error: {error}", file=sys.stderr)
-        return 1
+        print(f"kproto: error: {terminal_text(error)}", file=sys.stderr)
+        return _exit_code(error)
     except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -61,3 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130  # the exit code of a shell after Ctrl-C
     return code
+
+
+def _exit_code(error: KprotoError) -> int:
+    """Returns 2 for an error of the arguments, 1 for any other error."""
+    from ..schema.unknown_names import UnknownNameError  # here, so that commands start faster
+
+    return 2 if isinstance(error, ConfigurationError | UnknownNameError) else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .connection import add_connection
-from .text_arguments import delimiter
+from .text_arguments import delimiter, separator
 from .times import duration_ms
 
 __all__ = ["add_command", "add_filters", "add_range"]
@@ -60,7 +60,7 @@ def add_range(parser: argparse.ArgumentParser, *, last: int | None = None) -> No
         type=int,
         default=last,
         metavar="N",
-        help="start N offsets before the end of each partition"
+        help="start at the last N records of each partition; markers of transactions do not count"
         + ("" if last is None else " (%(default)s)"),
     )
     start.add_argument(
@@ -122,10 +122,10 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-D",
         "--delimiter",
-        type=delimiter,
+        type=separator,
         default=b"\n",
         metavar="TEXT",
-        help=r"print this after each record (\n)",
+        help=r"print this after each record (\n); '' prints nothing after it",
     )
     group.add_argument(
         "--null",

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from ..wire.errors import ConfigurationError
+from .command_error import CommandError
 
 __all__ = ["END", "STDIN", "InputEnd", "read_input"]
 
@@ -35,7 +35,7 @@ async def read_input(paths: Sequence[str]) -> AsyncGenerator[bytes | InputEnd, N
     """Yields the chunks of each file, and END after each file.
 
     A thread reads, because a read of a terminal or pipe blocks. The thread is a daemon, so that a
-    pending read does not keep the process from exiting. Raises ConfigurationError for a file that
+    pending read does not keep the process from exiting. Raises CommandError for a file that
     cannot be read.
     """
     loop = asyncio.get_running_loop()
@@ -68,7 +68,7 @@ async def read_input(paths: Sequence[str]) -> AsyncGenerator[bytes | InputEnd, N
     try:
         while (item := await queue.get()) is not None:
             if isinstance(item, OSError):
-                raise ConfigurationError(f"{item.filename} cannot be read: {item.strerror}")
+                raise CommandError(f"{item.filename} cannot be read: {item.strerror}")
             if isinstance(item, bytes):
                 room.release()
             yield item

@@ -13,6 +13,7 @@ from ..client import Client, Hooks
 from ..schema.unknown_names import nearest
 from ..security.properties import values_of_file
 from ..wire.errors import ConfigurationError
+from .client_warnings import print_client_warnings
 from .read_properties import given_properties
 
 __all__ = ["CLIENT_ID", "client_of", "context_properties", "properties_of"]
@@ -25,10 +26,11 @@ CLIENT_ID: Final = "kproto-cli"
 
 
 def client_of(options: argparse.Namespace, *, hooks: Hooks | None = None) -> Client:
-    """Returns the client of a command, which is not connected yet.
+    """Returns the client of a command, which is not connected yet; prints its warnings.
 
     Raises ConfigurationError for an unreadable file, an unknown context and an invalid property.
     """
+    print_client_warnings(quiet=getattr(options, "quiet", False))
     overrides: dict[str, Any] = {} if hooks is None else {"hooks": hooks}
     return Client.from_properties(properties_of(options, os.environ), **overrides)
 

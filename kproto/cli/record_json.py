@@ -2,8 +2,9 @@
 
 A line is an object. `key` and `value` are text or null; bytes that are no UTF-8 text stand in
 `key_base64` and `value_base64` instead. `headers` is an array of [name, value] in order, duplicates
-included; a header value is text, null, or {"base64": "…"}. A record that was read also has `topic`,
-`partition`, `offset`, and `timestamp` in ms.
+included; a header value is text, null, or {"base64": "…"}, and a name that is no UTF-8 text is
+{"base64": "…"}, too. Kafka's header names are text, but brokers store any bytes. A record that was
+read also has `topic`, `partition`, `offset`, and `timestamp` in ms.
 """
 
 from __future__ import annotations
@@ -61,10 +62,7 @@ _LOG_APPEND_TIME: Final = 1
 
 
 def record_line(record: Record) -> bytes:
-    """Returns the line of a record, without a newline.
-
-    A byte of a header name that is no UTF-8 is a lone surrogate, written as `\\udcXX`.
-    """
+    """Returns the line of a record, without a newline."""
     entries: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -83,8 +81,20 @@ def record_line(record: Record) -> bytes:
         except UnicodeDecodeError:
             entries[f"{name}_base64"] = base64.b64encode(data).decode()
     if record.headers:
-        entries["headers"] = [[name, _header_value(data)] for name, data in record.headers]
+        entries["headers"] = [
+            [_header_name(name), _header_value(data)] for name, data in record.headers
+        ]
     return _ENCODE(entries).encode("utf-8", "backslashreplace")
+
+
+def _header_name(name: str) -> str | dict[str, str]:
+    """Returns a name; a byte that is no UTF-8 is a lone surrogate in a name that was read."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        data = name.encode("utf-8", "surrogateescape")
+        return {"base64": base64.b64encode(data).decode()}
+    return name
 
 
 def _header_value(data: bytes | None) -> str | dict[str, str] | None:
@@ -183,6 +193,9 @@ def _headers(found: object) -> list[tuple[str, bytes | None]]:
     headers: list[tuple[str, bytes | None]] = []
     for entry in found if isinstance(found, list | tuple) else [None]:
         match entry:
+            case [[("base64", text)], value]:
+                decoded = _base64(text, "a header name").decode("utf-8", "surrogateescape")
+                headers += _headers([[decoded, value]])
             case [str(name), None]:
                 headers.append((name, None))
             case [str(name), str(text)]:
@@ -192,7 +205,7 @@ def _headers(found: object) -> list[tuple[str, bytes | None]]:
             case _:
                 raise EncodeError(
                     'headers should be an array of [name, value], such as [["trace", "7"]]; a '
-                    'value is text, null or {"base64": "…"}'
+                    'value is text, null or {"base64": "…"}, a name text or {"base64": "…"}'
                 )
     return headers
 

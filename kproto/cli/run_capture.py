@@ -36,7 +36,8 @@ from ..study.flows import ConnectionEvent, OtherTraffic, events_of_recording, ev
 from ..study.pcap import SkippedPackets, is_capture, read_segments
 from ..study.recording import is_recording, read_recording
 from ..wire.checks import check_whole_number
-from ..wire.errors import ConfigurationError, DecodeError, KprotoError
+from ..wire.errors import DecodeError, KprotoError
+from .command_error import CommandError
 from .run_proxy import event_filter
 from .selection import message_classes_from_options
 
@@ -141,7 +142,7 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
 def _print_opened(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
     found = next(itertools.islice(exchanges, options.open - 1, None), None)
     if found is None:
-        raise ConfigurationError(f"there is no line {options.open} in {options.file}")
+        raise CommandError(f"there is no line {options.open} in {options.file}")
     data = exchange_with_messages(found, show_secrets=options.show_secrets)
     if options.json:
         print(json.dumps(data))
@@ -219,7 +220,7 @@ def _opened_file(name: str) -> Iterator[BinaryIO]:
     try:
         file = Path(name).open("rb")  # noqa: SIM115 - closed below
     except OSError as error:
-        raise ConfigurationError(f"cannot read {name}: {error.strerror}") from None
+        raise CommandError(f"cannot read {name}: {error.strerror}") from None
     with file:
         yield file
 

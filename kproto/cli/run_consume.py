@@ -15,6 +15,8 @@ from ..client import Client, Consumer, GroupConsumer, TopicPartition
 from ..clock import SYSTEM_CLOCK
 from ..records.record import Record
 from ..wire.errors import ConfigurationError, DecodeError
+from .command_error import CommandError
+from .last_records import find_last_records
 from .open_client import client_of, properties_of
 from .output import write_all
 from .progress import Progress
@@ -46,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if options.group is None and not options.is_tail:
         options.group = properties.get("group.id")
     _check(options)
-    return run_until_signal(_Printing(options, properties).run())
+    return run_until_signal(_Printing(options, properties).run(), prints=True)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -140,13 +142,13 @@ class _Printing:
                     return
 
     async def _partitions(self, client: Client) -> list[TopicPartition]:
-        """Returns the partitions to read. Raises ConfigurationError for a missing partition."""
+        """Returns the partitions to read. Raises CommandError for a missing partition."""
         found: list[TopicPartition] = []
         for name in dict.fromkeys(self._options.topics):
             there = sorted((await client.topic(name)).partitions)
             for number in self._options.partitions:
                 if number not in there:
-                    raise ConfigurationError(
+                    raise CommandError(
                         f"{name} has no partition {number}: it has {len(there)} partitions"
                     )
             found += [(name, n) for n in self._options.partitions or there]
@@ -161,11 +163,9 @@ class _Printing:
         if options.from_time is not None:
             return _start_of(options.from_time)
         if options.last is not None:
-            first = await client.list_offsets(dict.fromkeys(partitions, "earliest"))
-            ends = await client.list_offsets(
-                dict.fromkeys(partitions, "latest"), read_committed=self._read_committed
+            return await find_last_records(
+                client, partitions, options.last, read_committed=self._read_committed
             )
-            return {tp: max(first[tp], end - options.last) for tp, end in ends.items()}
         return "earliest" if options.until_end or options.until is not None else "latest"
 
     @staticmethod

@@ -30,6 +30,7 @@ from ..study import (
     to_text,
 )
 from ..wire.errors import ConfigurationError, DecodeError
+from .command_error import CommandError
 from .selection import message_classes_from_options
 
 __all__ = ["run"]
@@ -99,7 +100,7 @@ def _check_options(options: argparse.Namespace) -> None:
 def _input_bytes(options: argparse.Namespace) -> bytes:
     """Returns the input unparsed, such as hex digits.
 
-    Raises ConfigurationError if a file or the standard input is too large or unreadable.
+    Raises CommandError if a file or the standard input is too large or unreadable.
     """
     most = options.max_input_bytes
     if options.file is None and options.bytes != "-":
@@ -111,11 +112,9 @@ def _input_bytes(options: argparse.Namespace) -> bytes:
             with Path(options.file).open("rb") as file:
                 given = file.read(most + 1)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{options.file or 'stdin'} cannot be read: {error}") from None
+        raise CommandError(f"{options.file or 'stdin'} cannot be read: {error}") from None
     if len(given) > most:
-        raise ConfigurationError(
-            f"the input has more than {most} bytes; --max-input-bytes allows more"
-        )
+        raise CommandError(f"the input has more than {most} bytes; --max-input-bytes allows more")
     return given
 
 
@@ -196,12 +195,12 @@ def _guessed(options: argparse.Namespace, data: bytes, classes: MessageClasses) 
 
     With `--json`, prints the guesses as JSON, and yields no tree.
 
-    Raises ConfigurationError if no known message fits the bytes.
+    Raises CommandError if no known message fits the bytes.
     """
     messages = _wanted_messages(options, classes)
     found = guess(data, messages=messages, version=options.version, classes=classes)
     if not found:
-        raise ConfigurationError(
+        raise CommandError(
             "no known message fits the bytes"
             if options.message is None and options.version is None
             else "no message fits the bytes that --message and --version allow"

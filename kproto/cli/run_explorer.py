@@ -13,7 +13,7 @@ from ..explorer.build import kafka_page, own_page
 from ..protocol.message_classes import definitions_in
 from ..schema.naming import class_name
 from ..study.secret_fields import secret_fields
-from ..wire.errors import ConfigurationError
+from .command_error import CommandError
 from .output import write_all
 from .selection import import_package
 
@@ -23,7 +23,7 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> int:
     """Writes the page to `--out`, or to a temporary file that the browser opens; returns 0.
 
-    With `--out -` writes the page to standard output. Raises ConfigurationError if the file cannot
+    With `--out -` writes the page to standard output. Raises CommandError if the file cannot
     be written or no browser starts.
     """
     text = _page(options.package)
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     _write(Path(name), text)
     print(name)
     if not webbrowser.open(Path(name).as_uri()):
-        raise ConfigurationError(f"no browser could be started: open {name} in one")
+        raise CommandError(f"no browser could be started: open {name} in one")
     return 0
 
 
@@ -61,4 +61,4 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigurationError(f"cannot write {path}: {reason}; name another file") from error
+        raise CommandError(f"cannot write {path}: {reason}; name another file") from error

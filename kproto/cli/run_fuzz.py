@@ -28,6 +28,7 @@ from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
 from ..protocol.message_classes import definitions_in
 from ..wire.errors import ConfigurationError
+from .command_error import CommandError
 from .read_properties import properties_from_options
 from .selection import import_package, message_names
 
@@ -205,11 +206,11 @@ def _known(name: str | None) -> list[KnownFinding]:
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"--known: cannot read {name}: {error}") from None
+        raise CommandError(f"--known: cannot read {name}: {error}") from None
     try:
         return parse_known(text)
     except ConfigurationError as error:
-        raise ConfigurationError(f"--known: {name}: {error}") from None
+        raise CommandError(f"--known: {name}: {error}") from None
 
 
 def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
@@ -275,7 +276,7 @@ def _json_of(given: str) -> Any:
         try:
             text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"--replay: cannot read {given}: {error}") from None
+            raise CommandError(f"--replay: cannot read {given}: {error}") from None
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -297,7 +298,7 @@ def _to_file(name: str, text: str) -> None:
     try:
         Path(name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"cannot write {name}: {error}") from None
+        raise CommandError(f"cannot write {name}: {error}") from None
 
 
 def _print(text: str) -> None:

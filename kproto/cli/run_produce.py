@@ -15,13 +15,16 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from ..client import Client, DeliveryError, Producer, ProducerRecord
 from ..client.producer_record import as_record
 from ..clock import SYSTEM_CLOCK
+from ..security.properties import read_values
 from ..wire.errors import ConfigurationError, EncodeError, KprotoError
+from .command_error import CommandError
 from .input_chunks import STDIN, InputEnd, read_input
 from .open_client import client_of, properties_of
 from .progress import Progress
 from .record_input import LineSplitter, keyed, keyed_records
 from .record_json import input_line, record_of_line
 from .signals import run_until_signal
+from .terminal_words import terminal_text
 from .times import moment_of
 
 __all__ = ["run"]
@@ -60,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
     if options.transactional_id is None:
         options.transactional_id = properties.get("transactional.id")
     _check(options)
-    return run_until_signal(_Sending(options).run())
+    creates = read_values(properties).consumer.get("allow_auto_create_topics", False)
+    return run_until_signal(_Sending(options, creates_topics=creates).run())
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -79,7 +83,7 @@ def _check(options: argparse.Namespace) -> None:
             with Path(options.undelivered).open("ab"):
                 pass
         except OSError as error:
-            raise ConfigurationError(
+            raise CommandError(
                 f"--undelivered {options.undelivered} cannot be written: {error.strerror}"
             ) from None
     if options.key is not None and options.key_separator is not None:
@@ -156,8 +160,10 @@ def _reader(options: argparse.Namespace) -> Callable[[bytes], _Converted] | None
 class _Sending:
     """Sends the input of one command."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, *, creates_topics: bool) -> None:
         self._options = options
+        #: Whether the broker may create the topic: allow.auto.create.topics of the properties.
+        self._creates_topics = creates_topics
         self._convert = converter(options)
         self._only_separator = only_separator(options)
         shown = not options.quiet and (options.progress or sys.stderr.isatty())
@@ -171,11 +177,13 @@ class _Sending:
 
     async def run(self) -> int:
         options = self._options
-        arguments = {
+        arguments: dict[str, Any] = {
             name: getattr(options, name)
             for name in ("compression", "transactional_id")
             if getattr(options, name) is not None
         }
+        if self._creates_topics:
+            arguments["allow_auto_create_topics"] = True
         if options.acks is not None:
             arguments["acks"] = "all" if options.acks == "all" else int(options.acks)
             if options.acks != "all":
@@ -191,7 +199,7 @@ class _Sending:
             raise
         self._end()
         if self._failure is not None:
-            print(f"kproto: error: {self._failure}", file=sys.stderr)
+            print(f"kproto: error: {terminal_text(self._failure)}", file=sys.stderr)
             return 1
         return 0
 
@@ -212,8 +220,11 @@ class _Sending:
             )
 
     async def _check_topic(self, client: Client) -> None:
-        """Raises BrokerResponseError now if the topic does not exist, not at the first record."""
-        if self._options.topic is not None:
+        """Raises BrokerResponseError now if the topic does not exist, not at the first record.
+
+        Checks nothing if the broker may create the topic.
+        """
+        if self._options.topic is not None and not self._creates_topics:
             await client.topic(self._options.topic)
 
     async def _send_all(self, producer: Producer) -> None:

@@ -20,7 +20,7 @@ from ..proxy import EventFilter, Proxy, ProxySettings, event_as_json, event_as_t
 from ..proxy.event_log import parse_apis
 from ..study.conversations import TrafficEvent
 from ..study.recording import Recorder
-from ..wire.errors import ConfigurationError
+from .command_error import CommandError
 from .read_properties import properties_from_options
 from .selection import message_classes_from_options
 
@@ -72,12 +72,12 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
         # Unbuffered, so that entries survive if the process is killed.
         file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
-        raise ConfigurationError(f"cannot record to {path}: {error.strerror}") from None
+        raise CommandError(f"cannot record to {path}: {error.strerror}") from None
     with file:
         try:
             recorder = Recorder(file, max_bytes)
         except OSError as error:
-            raise ConfigurationError(f"cannot record to {path}: {error.strerror}") from None
+            raise CommandError(f"cannot record to {path}: {error.strerror}") from None
         yield recorder
 
 

@@ -18,6 +18,7 @@ from ..protocol.framing import frame
 from ..protocol.headers import encode_request_header
 from ..study import annotate_frame, find_message_class, to_text
 from ..wire.errors import ConfigurationError, DecodeError
+from .command_error import CommandError
 from .open_client import CLIENT_ID, client_of
 from .tables import print_json
 
@@ -92,7 +93,7 @@ async def _broker(client: Client, options: argparse.Namespace) -> int | None:
     if options.controller:
         found = client.cluster.controller
         if found < 0:
-            raise ConfigurationError("the metadata names no controller now; try again")
+            raise CommandError("the metadata names no controller now; try again")
         return found
     if options.coordinator_of is None:
         return options.broker  # type: ignore[no-any-return]

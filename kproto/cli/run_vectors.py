@@ -11,7 +11,7 @@ from pathlib import Path
 from .. import messages
 from ..fuzz.vectors import vector_lines
 from ..protocol.message_classes import definitions_in
-from ..wire.errors import ConfigurationError
+from .command_error import CommandError
 from .selection import import_package, message_names
 
 __all__ = ["run"]
@@ -47,6 +47,6 @@ def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:
         for name, content in lines_by_name.items():
             (folder / name).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"--out: cannot write to {folder}: {error}") from None
+        raise CommandError(f"--out: cannot write to {folder}: {error}") from None
     count = sum(map(len, lines_by_name.values()))
     print(f"{count} vectors in {len(lines_by_name)} files in {folder}")

@@ -10,6 +10,8 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from .closed_output import until_output_is_closed
+
 __all__ = ["TERMINATED", "run_until_signal"]
 
 #: The exit code of a shell after SIGTERM.
@@ -20,16 +22,18 @@ TERMINATED: Final = 128 + signal.SIGTERM
 _GC_THRESHOLD: Final = 100_000
 
 
-def run_until_signal(coroutine: Coroutine[Any, Any, int]) -> int:
+def run_until_signal(coroutine: Coroutine[Any, Any, int], *, prints: bool = False) -> int:
     """Runs the coroutine of a command; returns its exit code, or TERMINATED after SIGTERM.
 
     SIGTERM cancels the coroutine as Ctrl-C does, so that a member commits and leaves its group, and
-    an open transaction is aborted. Raises KeyboardInterrupt after Ctrl-C.
+    an open transaction is aborted. If the command `prints`, a pipe that its reader closes cancels
+    the coroutine, too; then raises BrokenPipeError. Raises KeyboardInterrupt after Ctrl-C.
     """
 
     async def run() -> int:
         task = asyncio.ensure_future(coroutine)
         stopped = False
+        closed: asyncio.Future[None] | None = None
 
         def stop() -> None:
             nonlocal stopped
@@ -38,14 +42,22 @@ def run_until_signal(coroutine: Coroutine[Any, Any, int]) -> int:
 
         if sys.platform != "win32":
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+        if prints:
+            closed = asyncio.ensure_future(until_output_is_closed())
+            closed.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
         try:
             return await task
         except asyncio.CancelledError:
             if stopped:
                 return TERMINATED
+            if closed is not None and closed.done():
+                raise BrokenPipeError from None
             task.cancel()
             await asyncio.wait([task])
             raise
+        finally:
+            if closed is not None:
+                closed.cancel()
 
     with _fewer_collections():
         return asyncio.run(run())

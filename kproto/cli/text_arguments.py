@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Final
 
-__all__ = ["ESCAPES", "delimiter", "header"]
+__all__ = ["ESCAPES", "delimiter", "header", "separator"]
 
 #: The letters after a backslash, in delimiters and formats.
 ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
@@ -18,6 +18,15 @@ def delimiter(text: str) -> bytes:
 
     Raises ArgumentTypeError for empty text and for other escapes.
     """
+    if not text:
+        raise argparse.ArgumentTypeError(
+            "a delimiter must not be empty; --whole sends each file as one record"
+        )
+    return separator(text)
+
+
+def separator(text: str) -> bytes:
+    """Returns the bytes of a delimiter as `delimiter` does; empty text stands for no bytes."""
 
     def unescaped(token: re.Match[bytes]) -> bytes:
         if token[1]:
@@ -27,8 +36,6 @@ def delimiter(text: str) -> bytes:
             raise argparse.ArgumentTypeError(f"{text!r} has an unknown escape")
         return found
 
-    if not text:
-        raise argparse.ArgumentTypeError("a delimiter must not be empty")
     return _TOKEN.sub(unescaped, text.encode("utf-8", "surrogateescape"))
 
 

@@ -42,6 +42,16 @@ def _elect(parser: argparse.ArgumentParser) -> None:
     add_yes(parser)
 
 
+def _reassignments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="TOPIC[:PARTITION]",
+        help="these partitions, also those whose reassignment is complete; default: those in "
+        "progress",
+    )
+
+
 def _reassign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="TOPIC:PARTITION")
     parser.add_argument(
@@ -62,7 +72,7 @@ VERBS: Final = (
     Verb("features", "Lists features with supported and finalized versions.", _nothing),
     Verb("quorum", "Describes the metadata quorum: voters, observers and their lag.", _nothing),
     Verb("log-dirs", "Lists the log directories of brokers with the sizes of replicas.", _log_dirs),
-    Verb("reassignments", "Lists the reassignments in progress.", _nothing),
+    Verb("reassignments", "Lists reassignments with their progress.", _reassignments),
     Verb("reassign", "Moves the replicas of a partition to other brokers.", _reassign),
     Verb("elect", "Elects preferred leaders, or unclean ones.", _elect),
     Verb("unregister", "Removes the registration of a broker that is gone.", _unregister),

@@ -28,7 +28,12 @@ def _list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "resources", nargs="*", metavar="RESOURCE", help=f"{_RESOURCE_HELP}; default: all topics"
     )
-    parser.add_argument("--all", action="store_true", help="also defaults and inherited configs")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also inherited configs, defaults, and "
+        "those of a broker's properties file, which kafka-configs lists only with --all, too",
+    )
     parser.add_argument(
         "--name",
         dest="names",

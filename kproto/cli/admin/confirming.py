@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ...wire.errors import ConfigurationError
+from ..command_error import CommandError
 
 __all__ = ["confirm"]
 
@@ -13,13 +13,13 @@ __all__ = ["confirm"]
 def confirm(options: argparse.Namespace, action: str) -> bool:
     """Prints what the command will do, such as `delete 2 topics: a, b`; returns True if it may.
 
-    Asks on a terminal. Raises ConfigurationError if standard input is no terminal and `--yes` is
+    Asks on a terminal. Raises CommandError if standard input is no terminal and `--yes` is
     missing.
     """
     if options.yes:
         return True
     if not sys.stdin.isatty():
-        raise ConfigurationError(f"this would {action}; --yes is needed without a terminal")
+        raise CommandError(f"this would {action}; --yes is needed without a terminal")
     print(f"This will {action}.", file=sys.stderr)
     print("Continue? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):

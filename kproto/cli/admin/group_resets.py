@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...client import TopicPartition
-from ...wire.errors import ConfigurationError
+from ..command_error import CommandError
 
 __all__ = ["Bounds", "ResetRow", "offsets_of_file", "reset_rows", "shifted"]
 
@@ -49,11 +49,11 @@ def reset_rows(
 def shifted(bounds: Mapping[TopicPartition, Bounds], by: int) -> dict[TopicPartition, int]:
     """Returns the committed offsets moved by `by`, at least 0.
 
-    Raises ConfigurationError for a partition without a committed offset.
+    Raises CommandError for a partition without a committed offset.
     """
     missing = [f"{tp[0]}:{tp[1]}" for tp, its in bounds.items() if its.committed is None]
     if missing:
-        raise ConfigurationError(
+        raise CommandError(
             f"--shift needs committed offsets, and the group has none for {', '.join(missing)}"
         )
     return {tp: max((its.committed or 0) + by, 0) for tp, its in bounds.items()}
@@ -81,9 +81,9 @@ def offsets_of_file(lines: Iterable[str]) -> dict[TopicPartition, int]:
         try:
             found[cells["topic"], int(cells["partition"])] = int(offset)
         except (KeyError, ValueError):
-            raise ConfigurationError(
+            raise CommandError(
                 f"line {number} of the file is {','.join(row)!r:.80}, not topic,partition,offset"
             ) from None
     if not found:
-        raise ConfigurationError("the file has no offsets: write lines of topic,partition,offset")
+        raise CommandError("the file has no offsets: write lines of topic,partition,offset")
     return found

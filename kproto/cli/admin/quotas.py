@@ -12,10 +12,12 @@ __all__ = ["VERBS", "add_command"]
 
 def _entity(parser: argparse.ArgumentParser) -> None:
     for name, what in (("user", "user"), ("client-id", "client id"), ("ip", "IP address")):
-        parser.add_argument(
-            f"--{name}",
-            metavar="NAME",
-            help=f"the {what}; 'default' stands for the default of all",
+        either = parser.add_mutually_exclusive_group()
+        either.add_argument(f"--{name}", metavar="NAME", help=f"the {what}")
+        either.add_argument(
+            f"--{name}-default",
+            action="store_true",
+            help=f"the default of each {what} without its own quota",
         )
 
 

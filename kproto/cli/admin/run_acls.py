@@ -17,6 +17,7 @@ from ...client.admin import (
     ResourceType,
 )
 from ...wire.errors import ConfigurationError
+from ..command_error import CommandError
 from .confirming import confirm
 from .rows import print_rows
 from .running import VerbFunction, run_verb
@@ -120,7 +121,7 @@ async def _remove(client: Client, options: argparse.Namespace) -> int:
     acl_filter = _filter(options)
     found = await client.admin.describe_acls(acl_filter)
     if not found:
-        raise ConfigurationError("no ACL matches; nothing was removed")
+        raise CommandError("no ACL matches; nothing was removed")
     rows = (" ".join(str(cell) for cell in _row(acl).values()) for acl in found)
     if not confirm(options, f"remove {len(found)} ACLs ({'; '.join(rows)})"):
         return 1

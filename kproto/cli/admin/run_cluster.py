@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import Final
 
 from ...client import Client, TopicPartition
@@ -14,6 +15,18 @@ from .run_topics import named_partition, named_partitions
 from .running import VerbFunction, run_verb
 
 __all__ = ["run"]
+
+_REASSIGNMENT_COLUMNS: Final = (
+    "topic",
+    "partition",
+    "status",
+    "replicas",
+    "in_sync",
+    "adding",
+    "removing",
+    "copied_bytes",
+    "leader_bytes",
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,18 +117,44 @@ async def _log_dirs(client: Client, options: argparse.Namespace) -> int:
 
 async def _reassignments(client: Client, options: argparse.Namespace) -> int:
     found = await client.admin.list_partition_reassignments()
-    rows = (
-        {
-            "topic": topic,
-            "partition": number,
-            "replicas": each.replicas,
-            "adding": each.adding,
-            "removing": each.removing,
-        }
-        for (topic, number), each in sorted(found.items())
-    )
-    print_rows(options, ("topic", "partition", "replicas", "adding", "removing"), rows)
+    tps = await named_partitions(client, options.names) if options.names else list(found)
+    described = await client.admin.describe_topics({topic for topic, _ in tps}) if tps else {}
+    sizes = await _replica_sizes(client, tps) if found else {}
+    rows = []
+    for topic, number in sorted(tps):
+        moved = found.get((topic, number))
+        partition = described[topic].partitions[number]
+        adding = moved.adding if moved else ()
+        copied = [sizes.get((topic, number, broker), 0) for broker in adding]
+        rows.append(
+            {
+                "topic": topic,
+                "partition": number,
+                "status": "in progress" if moved else "complete",
+                "replicas": partition.replicas,
+                "in_sync": partition.in_sync,
+                "adding": adding,
+                "removing": moved.removing if moved else (),
+                "copied_bytes": min(copied, default=None),
+                "leader_bytes": sizes.get((topic, number, partition.leader)) if moved else None,
+            }
+        )
+    print_rows(options, _REASSIGNMENT_COLUMNS, rows)
     return 0
+
+
+async def _replica_sizes(
+    client: Client, tps: Iterable[TopicPartition]
+) -> dict[tuple[str, int, int], int]:
+    """Returns the sizes of replicas in bytes, by topic, partition and broker."""
+    wanted = set(tps)
+    return {
+        (*tp, node): replica.size_bytes
+        for node, log_dirs in (await client.admin.describe_log_dirs()).items()
+        for log_dir in log_dirs.values()
+        for tp, replica in log_dir.replicas.items()
+        if tp in wanted
+    }
 
 
 async def _reassign(client: Client, options: argparse.Namespace) -> int:

@@ -11,7 +11,8 @@ from typing import Any, Final
 from ...client import Client, TopicPartition
 from ...client.admin import AdminError, ConsumerGroupDescription
 from ...clock import SYSTEM_CLOCK
-from ...wire.errors import BrokerResponseError, ConfigurationError
+from ...wire.errors import BrokerResponseError
+from ..command_error import CommandError
 from ..times import moment_of
 from .confirming import confirm
 from .group_resets import Bounds, offsets_of_file, reset_rows, shifted
@@ -170,6 +171,7 @@ async def _watch(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _reset(client: Client, options: argparse.Namespace) -> int:
+    await _check_no_members(client, options.group)
     bounds = await _bounds(client, options)
     rows = reset_rows(bounds, await _wanted(client, options, bounds))
     print_rows(
@@ -186,8 +188,23 @@ async def _reset(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
+async def _check_no_members(client: Client, group: str) -> None:
+    """Raises CommandError if the group has members; the coordinator would refuse the offsets."""
+    try:
+        described = await client.admin.describe_consumer_groups([group])
+    except AdminError:  # a new group, or a group of another kind, which the commit refuses
+        return
+    members = described[group].members
+    if members:
+        names = sorted({each.client_id for each in members})
+        raise CommandError(
+            f"the group {group} has {len(members)} members ({', '.join(names)}): stop them first, "
+            "because they would overwrite the new offsets"
+        )
+
+
 async def _bounds(client: Client, options: argparse.Namespace) -> dict[TopicPartition, Bounds]:
-    """Returns the offsets of the partitions to reset. Raises ConfigurationError if none is left."""
+    """Returns the offsets of the partitions to reset. Raises CommandError if none is left."""
     tps: Iterable[TopicPartition]
     if options.topics:
         tps = await named_partitions(client, options.topics)
@@ -197,7 +214,7 @@ async def _bounds(client: Client, options: argparse.Namespace) -> dict[TopicPart
         committed = await client.admin.list_consumer_group_offsets({options.group: None})
         tps = committed[options.group]
         if not tps:
-            raise ConfigurationError(
+            raise CommandError(
                 f"the group {options.group} has no committed offsets; name the topics (--topic)"
             )
     lags = await client.admin.consumer_group_lag(options.group, tps)
@@ -230,7 +247,7 @@ def _of_file(path: str) -> dict[TopicPartition, int]:
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}") from None
+        raise CommandError(f"{path} cannot be read: {error}") from None
     return offsets_of_file(text.splitlines())
 
 

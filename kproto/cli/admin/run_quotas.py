@@ -14,8 +14,8 @@ from .running import VerbFunction, run_verb
 
 __all__ = ["run"]
 
-#: The word for the default of all names.
-_DEFAULT: Final = "default"
+#: The name of the default of all names in the output, as Kafka's scripts once wrote it.
+_DEFAULT: Final = "<default>"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,8 +23,14 @@ def run(options: argparse.Namespace) -> int:
     return run_verb(options, _VERBS)
 
 
-def _name(text: str | None) -> str | QuotaName | None:
-    return QuotaName.DEFAULT if text == _DEFAULT else text
+def _entity(options: argparse.Namespace) -> ClientQuotaEntity:
+    """Returns the entity of the options."""
+
+    def part(name: str) -> str | QuotaName | None:
+        is_default = getattr(options, f"{name}_default")
+        return QuotaName.DEFAULT if is_default else getattr(options, name)
+
+    return ClientQuotaEntity(part("user"), part("client_id"), part("ip"))
 
 
 def _text(name: str | QuotaName | None) -> str | None:
@@ -32,9 +38,8 @@ def _text(name: str | QuotaName | None) -> str | None:
 
 
 async def _list(client: Client, options: argparse.Namespace) -> int:
-    quota_filter = ClientQuotaFilter(
-        _name(options.user), _name(options.client_id), _name(options.ip)
-    )
+    wanted = _entity(options)
+    quota_filter = ClientQuotaFilter(wanted.user, wanted.client_id, wanted.ip)
     found = await client.admin.describe_client_quotas(quota_filter)
     rows = [
         {
@@ -53,7 +58,9 @@ async def _list(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _alter(client: Client, options: argparse.Namespace, *, is_removed: bool) -> int:
-    entity = ClientQuotaEntity(_name(options.user), _name(options.client_id), _name(options.ip))
+    entity = _entity(options)
+    if entity == ClientQuotaEntity():
+        raise ConfigurationError("name the clients: --user, --client-id or --ip")
     quotas: dict[str, float | None] = {}
     for text in options.quotas:
         name, equals, number = text.partition("=")

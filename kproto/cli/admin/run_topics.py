@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from ...client import Client, NewTopic, TopicPartition
 from ...client.admin import AdminError, TopicDescription
 from ...wire.errors import BrokerResponseError, ConfigurationError
+from ..command_error import CommandError
 from ..times import moment_of
 from .confirming import confirm
 from .rows import print_rows
@@ -156,7 +157,46 @@ async def _offsets(client: Client, options: argparse.Namespace) -> int:
         columns.append("at_time")
         for tp, row in zip(tps, rows, strict=True):
             row["at_time"] = found[tp].offset
+    if options.sum:
+        columns, rows = ["topic", "partitions", "records"], _sums(rows)
     print_rows(options, columns, rows)
+    return 0
+
+
+def _sums(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns a row for each topic, and a row with the total, whose topic is None."""
+    sums: dict[str | None, dict[str, Any]] = {}
+    for row in rows:
+        for topic in (row["topic"], None):
+            total = sums.setdefault(topic, {"topic": topic, "partitions": 0, "records": 0})
+            total["partitions"] += 1
+            total["records"] += row["records"]
+    total_row = sums.pop(None, None)
+    return [*sums.values(), *([total_row] if total_row else [])]
+
+
+async def _sizes(client: Client, options: argparse.Namespace) -> int:
+    names = await _named(client, options.names)
+    described = await client.admin.describe_topics(names) if names else {}
+    sizes: dict[TopicPartition, list[int]] = {}
+    for log_dirs in (await client.admin.describe_log_dirs()).values():
+        for log_dir in log_dirs.values():
+            for tp, replica in log_dir.replicas.items():
+                sizes.setdefault(tp, []).append(replica.size_bytes)
+    rows: list[dict[str, Any]] = []
+    for topic in described.values():
+        its = [sizes.get((topic.name, number), [0]) for number in topic.partitions]
+        rows.append(
+            {
+                "topic": topic.name,
+                "partitions": len(its),
+                "bytes": sum(map(max, its)),
+                "bytes_of_all_replicas": sum(map(sum, its)),
+            }
+        )
+    columns = ("topic", "partitions", "bytes", "bytes_of_all_replicas")
+    total = {name: sum(row[name] for row in rows) for name in columns[1:]}
+    print_rows(options, columns, [*rows, {"topic": None, **total}])
     return 0
 
 
@@ -182,7 +222,7 @@ async def _delete_records(client: Client, options: argparse.Namespace) -> int:
 async def named_partitions(client: Client, names: Iterable[str]) -> list[TopicPartition]:
     """Returns the partitions that `TOPIC` or `TOPIC:PARTITION` name, each once.
 
-    Raises AdminError for a missing topic, and ConfigurationError for a missing partition.
+    Raises AdminError for a missing topic, and CommandError for a missing partition.
     """
     parsed = [_parsed(name) for name in names]
     described = await client.admin.describe_topics(dict.fromkeys(topic for topic, _ in parsed))
@@ -190,7 +230,7 @@ async def named_partitions(client: Client, names: Iterable[str]) -> list[TopicPa
     for topic, number in parsed:
         there = described[topic].partitions
         if number is not None and number not in there:
-            raise ConfigurationError(f"{topic} has no partition {number}; it has {len(there)}")
+            raise CommandError(f"{topic} has no partition {number}; it has {len(there)}")
         found |= dict.fromkeys((topic, each) for each in (there if number is None else [number]))
     return list(found)
 
@@ -219,5 +259,6 @@ _VERBS: Final[dict[str, VerbFunction]] = {
     "delete": _delete,
     "alter": _alter,
     "offsets": _offsets,
+    "sizes": _sizes,
     "delete-records": _delete_records,
 }

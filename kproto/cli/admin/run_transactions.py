@@ -14,7 +14,7 @@ from ...client.admin import (
     TransactionDescription,
 )
 from ...clock import SYSTEM_CLOCK
-from ...wire.errors import ConfigurationError
+from ..command_error import CommandError
 from .confirming import confirm
 from .rows import print_rows
 from .run_topics import named_partition, named_partitions
@@ -127,11 +127,11 @@ async def _abort(client: Client, options: argparse.Namespace) -> int:
         (each for each in states if each.transaction_start_offset == options.start_offset), None
     )
     if state is None:
-        raise ConfigurationError(
+        raise CommandError(
             f"{options.partition} has no open transaction that starts at {options.start_offset}"
         )
     if tp in (await _open_partitions(client)).get(state.producer_id, set()):
-        raise ConfigurationError(
+        raise CommandError(
             f"a coordinator knows the transaction of producer {state.producer_id}, so it is not "
             "hanging: kproto transactions fence ID aborts it"
         )

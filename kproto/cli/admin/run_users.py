@@ -14,7 +14,7 @@ from ...client.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
-from ...wire.errors import ConfigurationError
+from ..command_error import CommandError
 from .confirming import confirm
 from .rows import print_rows
 from .running import VerbFunction, run_verb
@@ -63,15 +63,15 @@ def _password(options: argparse.Namespace) -> str:
         try:
             password = Path(options.password_file).read_text("utf-8").partition("\n")[0]
         except (OSError, UnicodeDecodeError):
-            raise ConfigurationError(f"{options.password_file} cannot be read") from None
+            raise CommandError(f"{options.password_file} cannot be read") from None
     elif sys.stdin.isatty():
         password = getpass.getpass(f"Password of {options.user}: ")
         if getpass.getpass("Repeat it: ") != password:
-            raise ConfigurationError("the passwords differ; nothing was changed")
+            raise CommandError("the passwords differ; nothing was changed")
     else:
         password = sys.stdin.readline().rstrip("\n")
     if not password:
-        raise ConfigurationError("the password is empty; nothing was changed")
+        raise CommandError("the password is empty; nothing was changed")
     return password
 
 

@@ -82,6 +82,15 @@ def _offsets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time", metavar="TIME", help="also the first offset of this time or later, such as 10m"
     )
+    parser.add_argument(
+        "--sum", action="store_true", help="a row for each topic, and a row with the total"
+    )
+
+
+def _sizes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "names", nargs="*", metavar="TOPIC", help="a name or a pattern; default: all topics"
+    )
 
 
 def _delete_records(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +109,7 @@ VERBS: Final = (
     Verb("delete", "Deletes topics with their records.", _delete),
     Verb("alter", "Adds partitions to topics.", _alter),
     Verb("offsets", "Prints the first and last offsets of partitions.", _offsets),
+    Verb("sizes", "Prints the bytes of topics on the disks of the brokers.", _sizes),
     Verb("delete-records", "Deletes the oldest records of partitions.", _delete_records),
 )
 

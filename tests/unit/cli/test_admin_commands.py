@@ -6,7 +6,7 @@ import pytest
 
 from kproto.cli.admin.group_resets import Bounds, offsets_of_file, reset_rows, shifted
 from kproto.cli.admin.verbs import verb_first
-from kproto.wire.errors import ConfigurationError
+from kproto.cli.command_error import CommandError
 from tests.support.admin_commands import *  # noqa: F403
 from tests.support.cli_runs import Run
 
@@ -39,7 +39,7 @@ def test_reset_stays_inside_the_log() -> None:
     bounds = {("t", 0): Bounds(5, 2, 9), ("t", 1): Bounds(None, 0, 0)}
     rows = reset_rows(bounds, {("t", 0): 0, ("t", 1): -1})
     assert [(row.committed, row.new) for row in rows] == [(5, 2), (None, 0)]
-    with pytest.raises(ConfigurationError, match="none for t:1"):
+    with pytest.raises(CommandError, match="none for t:1"):
         shifted(bounds, 1)
     assert shifted({("t", 0): Bounds(5, 2, 9)}, -9) == {("t", 0): 0}
 
@@ -58,26 +58,26 @@ def test_offsets_of_a_file_are_read(text: str, found: dict[tuple[str, int], int]
 
 @pytest.mark.parametrize("text", ["", "a,0", "a,b,c", "a,0,x", "topic,partition,offset"])
 def test_other_files_are_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(CommandError):
         offsets_of_file(text.splitlines())
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "code", "words"),
     [
-        (["configs", "list", "orders"], "is no TYPE/NAME"),
-        (["configs", "set", "topic/a", "retention.ms"], "is no NAME=VALUE"),
-        (["configs", "unset", "topic/a", "a=1"], "is no NAME"),
-        (["topics", "describe", "missing"], "UNKNOWN_TOPIC_OR_PARTITION"),
-        (["topics", "offsets", "missing"], "UNKNOWN_TOPIC_OR_PARTITION"),
-        (["cluster", "reassign", "a:0"], "either --replicas ID,ID or --cancel"),
-        (["groups", "reset", "unknown", "--to-latest"], "has no committed offsets"),
+        (["configs", "list", "orders"], 2, "is no TYPE/NAME"),
+        (["configs", "set", "topic/a", "retention.ms"], 2, "is no NAME=VALUE"),
+        (["configs", "unset", "topic/a", "a=1"], 2, "is no NAME"),
+        (["topics", "describe", "missing"], 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (["topics", "offsets", "missing"], 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (["cluster", "reassign", "a:0"], 2, "either --replicas ID,ID or --cancel"),
+        (["groups", "reset", "unknown", "--to-latest"], 1, "has no committed offsets"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_error_is_one_line(kproto: Run, command: list[str], words: str) -> None:
+def test_error_is_one_line(kproto: Run, command: list[str], code: int, words: str) -> None:
     found = kproto(*command)
-    assert (found.code, found.out, len(found.err)) == (1, b"", 1)
+    assert (found.code, found.out, len(found.err)) == (code, b"", 1)
     assert words in found.err[0]
 
 

@@ -251,7 +251,7 @@ def test_errors_are_one_line(
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    assert main(["capture", str(path), *arguments]) == 1
+    assert main(["capture", str(path), *arguments]) == (2 if arguments else 1)
     err = capsys.readouterr().err
     assert reason in err
     assert err.count("\n") == 1

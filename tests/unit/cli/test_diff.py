@@ -63,7 +63,7 @@ def test_every_release_beside_the_first_and_the_last(capsys: pytest.CaptureFixtu
 
 
 def test_a_release_that_there_is_none_of(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "3.9.2", "4.5.0"]) == 1
+    assert main(["diff", "3.9.2", "4.5.0"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     expected = "kproto: error: no release is called '4.5.0'; the nearest: 4.4.0, "

@@ -93,7 +93,7 @@ def test_case_and_former_names(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_version_of_no_one_message_is_an_error(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["inspect", *arguments]) == 1
+    assert main(["inspect", *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -168,7 +168,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_errors_are_one_line(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["inspect", *arguments]) == 1
+    assert main(["inspect", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("kproto: error: ")

@@ -307,7 +307,7 @@ def test_unusable_packages_are_refused_in_the_same_words(
         ("parcels", f"parcels {is_none}"),
         (f"{NAME}.track_request", f"{NAME}.track_request {is_none}"),
     ):
-        assert main([*command, "--package", name]) == 1
+        assert main([*command, "--package", name]) == 2
         captured = capsys.readouterr()
         assert captured.out == ""
         assert captured.err.startswith(f"kproto: error: {said}"), name
@@ -316,7 +316,7 @@ def test_unusable_packages_are_refused_in_the_same_words(
 
 @pytest.mark.usefixtures("parcels")
 def test_options_that_only_kafka_has_are_refused(capsys: Captured) -> None:
-    assert main(["decode", *OF_PACKAGE, "--records", "00"]) == 1
+    assert main(["decode", *OF_PACKAGE, "--records", "00"]) == 2
     assert "--records are for records of Kafka: omit --package" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["inspect", *OF_PACKAGE, "error", "6"])
@@ -343,7 +343,7 @@ def test_reserved_api_keys_have_no_message(
         assert shown == "definitions to reserved_of_tests: 0 messages added, 0 removed, 0 changed\n"
         assert "Present v0" in out(capsys, "decode", *package, "--guess", "000161")
         for arguments in (("inspect", "OldRequest"), ("decode", "--message", "Old", "00")):
-            assert main([*arguments, *package]) == 1
+            assert main([*arguments, *package]) == 2
             assert capsys.readouterr().err == "kproto: error: OldRequest has no valid version\n"
 
 
@@ -445,7 +445,7 @@ def test_diff_of_wrong_folders(
         (folder / name).mkdir(exist_ok=True)
         if text:
             (folder / name / "X.json").write_text(text)
-    assert main(["diff", *arguments]) == 1
+    assert main(["diff", *arguments]) == 2
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.err.count("\n") == 1

@@ -221,7 +221,7 @@ def test_missing_topic_and_partition_are_errors(kproto: Run, topic: str) -> None
 )
 def test_options_that_contradict_are_refused(kproto: Run, command: list[str], words: str) -> None:
     found = kproto(*command)
-    assert (found.code, found.out) == (1, b"")
+    assert (found.code, found.out) == (2, b"")
     assert words in found.err[0]
 
 

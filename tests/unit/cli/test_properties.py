@@ -62,7 +62,7 @@ def test_errors_do_not_quote_values(arguments: list[str], said: str) -> None:
 def test_a_command_ends_with_one_line(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*command, "-X", "sasl.pasword=hunter2"]) == 1
+    assert main([*command, "-X", "sasl.pasword=hunter2"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("kproto: error: ")
     assert said.count("\n") == 1

@@ -60,5 +60,5 @@ def test_dry_run_prints_the_bytes(kproto: Run) -> None:
 )
 def test_invalid_request_is_one_line(kproto: Run, arguments: list[str], words: str) -> None:
     found = kproto("request", *arguments)
-    assert (found.code, found.out, len(found.err)) == (1, b"", 1)
+    assert (found.code, found.out, len(found.err)) == (2, b"", 1)
     assert words in found.err[0]

@@ -163,7 +163,8 @@ def test_messages_by_the_name_of_their_api(called: str, capsys: pytest.CaptureFi
 def test_errors_are_one_line(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["fuzz", "--judge", "kproto", *arguments]) == 1
+    code = 1 if said in ("cannot run", "cannot read", "cannot write") else 2
+    assert main(["fuzz", "--judge", "kproto", *arguments]) == code
     captured = capsys.readouterr()
     assert captured.err.startswith("kproto: error: ")
     assert said in captured.err
@@ -175,6 +176,6 @@ def test_without_hypothesis_it_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis", None)
-    assert main(["fuzz", "--command", OURS, *FEW]) == 1
+    assert main(["fuzz", "--command", OURS, *FEW]) == 2
     assert "kproto[testing]" in capsys.readouterr().err
     assert main(["fuzz", "--command", OURS, *FEW, "--no-shrink"]) == 0

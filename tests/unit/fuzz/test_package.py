@@ -89,7 +89,7 @@ def test_a_wrong_command_is_found_made_small_and_replayed(capsys: Captured) -> N
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else "",
 )
 def test_errors_are_one_line(arguments: list[str], said: str, capsys: Captured) -> None:
-    assert main(["fuzz", "--package", PACKAGE, *arguments]) == 1
+    assert main(["fuzz", "--package", PACKAGE, *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("kproto: error: ")
     assert said in captured.err
