@@ -14,6 +14,7 @@ from tests.support.admin_commands import rows_of
 from tests.support.any_broker import real_broker
 from tests.support.brokers import Brokers, versions
 from tests.support.cli_runs import Run, runner
+from tests.support.terminal_details import *  # noqa: F403
 
 pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
