@@ -412,11 +412,10 @@ class ClusterState:
         `__consumer_offsets` and `__transaction_state` get the configs of Kafka's internal topics,
         and the partition counts from `settings`.
         """
-        settings = self._settings
         internal = {
-            OFFSETS_TOPIC: (settings.offsets_topic_num_partitions, OFFSETS_TOPIC_CONFIGS),
+            OFFSETS_TOPIC: (self._settings.offsets_topic_num_partitions, OFFSETS_TOPIC_CONFIGS),
             TRANSACTION_TOPIC: (
-                settings.transaction_state_log_num_partitions,
+                self._settings.transaction_state_log_num_partitions,
                 TRANSACTION_TOPIC_CONFIGS,
             ),
         }
