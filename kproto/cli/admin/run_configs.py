@@ -27,11 +27,15 @@ _COLUMNS: Final = ("resource", "name", "value", "source", "type", "read_only", "
 #: The sources of configs that were set for a resource of each type, by Kafka's names.
 _OWN_SOURCES: Final = {
     "TOPIC": frozenset({ConfigSource.TOPIC}),
-    "BROKER": frozenset({ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER}),
+    "BROKER": frozenset({ConfigSource.DYNAMIC_BROKER}),
     "BROKER_LOGGER": frozenset({ConfigSource.DYNAMIC_BROKER_LOGGER}),
     "GROUP": frozenset({ConfigSource.GROUP}),
     "CLIENT_METRICS": frozenset({ConfigSource.CLIENT_METRICS}),
 }
+
+
+#: The sources of configs that were set for all brokers.
+_SOURCES_OF_ALL_BROKERS: Final = frozenset({ConfigSource.DYNAMIC_DEFAULT_BROKER})
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,10 +70,17 @@ async def _list(client: Client, options: argparse.Namespace) -> int:
         _row(resource, entry)
         for resource, entries in described.items()
         for entry in entries.values()
-        if is_wanted or entry.source in _OWN_SOURCES[resource.type.name]
+        if is_wanted or entry.source in _own_sources(resource)
     ]
     print_rows(options, _COLUMNS, rows)
     return 0
+
+
+def _own_sources(resource: ConfigResource) -> frozenset[ConfigSource]:
+    """Returns the sources of the configs that `kafka-configs --describe` lists without --all."""
+    if resource.type is ConfigResourceType.BROKER and not resource.name:
+        return _SOURCES_OF_ALL_BROKERS
+    return _OWN_SOURCES[resource.type.name]
 
 
 def _row(resource: ConfigResource, entry: ConfigEntry) -> dict[str, Any]:
