@@ -24,6 +24,7 @@ __all__ = ["Printed", "facts_of", "run_commands"]
 _LIBRARIES: Final = (
     f"org.apache.kafka:kafka_2.13:{RELEASE}",
     "org.scala-lang:scala-library:2.13.18",
+    "com.typesafe.scala-logging:scala-logging_2.13:3.9.6",
 )
 _SOURCE: Final = Path(__file__).parent / "console" / "ConsoleRunner.java"
 _TIMEOUT_S: Final = 300
@@ -67,10 +68,13 @@ def run_commands(commands: Iterable[Sequence[str]]) -> list[Printed]:
     )
     assert done.returncode == 0, done.stderr
     rows = (line.split("\t") for line in done.stdout.splitlines())
-    return [
+    printed = [
         Printed(int(code), *(base64.b64decode(text).decode() for text in texts))
         for code, *texts in rows
     ]
+    missing = [each.errors for each in printed if "NoClassDefFoundError" in each.errors]
+    assert not missing, f"a jar is missing: {missing[0]}"
+    return printed
 
 
 #: Text that differs between two runs or two brokers without a difference in facts, and its
