@@ -36,7 +36,7 @@ from ..study.flows import ConnectionEvent, OtherTraffic, events_of_recording, ev
 from ..study.pcap import SkippedPackets, is_capture, read_segments
 from ..study.recording import is_recording, read_recording
 from ..wire.checks import check_whole_number
-from ..wire.errors import DecodeError, KprotoError
+from ..wire.errors import ConfigurationError, DecodeError, KprotoError
 from .command_error import CommandError
 from .run_proxy import event_filter
 from .selection import message_classes_from_options

@@ -90,14 +90,14 @@ def test_a_body_a_guess_and_records(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options_that_do_not_fit_are_refused(
     options: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["decode", *options, "00010001670001740000"]) == 1
+    assert main(["decode", *options, "00010001670001740000"]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_a_message_that_the_header_does_not_name_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["decode", "--message", "Fetch", FRAME.hex()]) == 1
+    assert main(["decode", "--message", "Fetch", FRAME.hex()]) == 2
     assert "the header names MetadataRequest v9, and not FetchRequest" in capsys.readouterr().err
     assert main(["decode", "--message", "Metadata", FRAME.hex()]) == 0
 
