@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         failure_of,
     )
     from .client.admin import Admin, AdminError
+    from .codecs.undecodable import Undecodable
     from .protocol.broker_errors import (
         AuthorizationError,
         ClusterAuthorizationError,
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
         MissingCodecError,
         ProtocolError,
         RequestTimeoutError,
+        UndecodableRecordError,
         UnreadableRecordError,
         UnsupportedVersionError,
     )
@@ -204,6 +206,8 @@ __all__ = [
     "TransactionAbortedError",
     "TransactionError",
     "TransactionalIdAuthorizationError",
+    "Undecodable",
+    "UndecodableRecordError",
     "UnknownMemberIdError",
     "UnknownTopicIdError",
     "UnknownTopicOrPartitionError",
@@ -228,6 +232,7 @@ _ELSEWHERE = {
     "ScramSha256": ".security",
     "ScramSha512": ".security",
     "Tls": ".security",
+    "Undecodable": ".codecs.undecodable",
     "Record": ".records",
     "RecordBatch": ".records",
     "Uuid": ".wire.uuid",

@@ -24,6 +24,7 @@ from .event.cloud_event import CloudEvent
 from .event.data import JSON_NULL, JsonNull
 from .formats.json_format import from_json, from_json_batch, to_json, to_json_batch
 from .formats.registry import JSON_FORMAT, PORTABLE_JSON_FORMAT, EventFormat, register_format
+from .kafka.codec import CloudEvents
 from .kafka.lazy import LazyEvent, lazy_from_kafka
 from .kafka.origin import kafka_record
 from .kafka.outcomes import InvalidEvent, NotAnEvent, OpaqueEvent
@@ -47,6 +48,7 @@ __all__ = [
     "CloudEvent",
     "CloudEventError",
     "CloudEventWarning",
+    "CloudEvents",
     "EventFormat",
     "Header",
     "InvalidEvent",

@@ -15,9 +15,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from ..clock import SYSTEM_CLOCK, Clock
+from ..codecs import AnyDecoder, AnyEncoder
+from ..codecs.record_decoder import RecordDecoder
+from ..codecs.record_encoder import RecordEncoder
 from ..messages.base import Request, Response
 from ..messages.create_topics_request import CreateTopicsRequest
 from ..messages.delete_topics_request import DeleteTopicsRequest
+from ..records.type_variables import K, U, V
 from ..security.mechanisms import Sasl
 from ..security.tls import AnyTls
 from ..wire.checks import check_whole_number
@@ -62,6 +66,7 @@ from .metadata.cluster_view import ClusterView
 from .metadata.request_router import BrokerAnswer
 from .network.connection import BrokerConnection
 from .observing.log_lines import log
+from .producer.encoding_producer import EncodingProducer
 from .producer.partitioner import Partitioner, PartitionerName
 from .producer.producer import Producer
 from .producer.run_producer import RunProducer
@@ -468,6 +473,8 @@ class Client:
     def producer(
         self,
         *,
+        key: AnyEncoder[K] | None = None,
+        value: AnyEncoder[V] | None = None,
         compression: CompressionName | None = None,
         batch_bytes: int | None = None,
         buffer_bytes: int | None = None,
@@ -482,16 +489,18 @@ class Client:
         transaction_timeout_ms: int | None = None,
         two_phase_commit: bool | None = None,
         **kafka_names: Unpack[ProducerNames],
-    ) -> Producer:
+    ) -> Producer[K, V]:
         """Creates a producer, to be used with `async with`; see `Producer`.
 
-        The arguments are the fields of `kproto.client.producer.settings.ProducerSettings`, and have
-        the defaults of these fields; properties of `from_properties` override the defaults. Kafka's
-        names are accepted, too: `compression_type`, `batch_size`, `buffer_memory`,
-        `enable_idempotence`, `max_in_flight_requests_per_connection`. With a `transactional_id` the
-        producer sends records in transactions; see `Producer.transaction`. Raises
-        ConfigurationError for an invalid argument, for the `transactional_id` of an open producer
-        of this client, and once the client is closed.
+        `key` and `value` are the codecs of keys and values: encoders, see `kproto.codecs`. Without
+        a codec, keys or values are bytes. The other arguments are the fields of
+        `kproto.client.producer.settings.ProducerSettings`, and have the defaults of these fields;
+        properties of `from_properties` override the defaults. Kafka's names are accepted, too:
+        `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
+        `max_in_flight_requests_per_connection`. With a `transactional_id` the producer sends
+        records in transactions; see `Producer.transaction`. Raises ConfigurationError for an
+        invalid argument, for the `transactional_id` of an open producer of this client, and once
+        the client is closed.
         """
         self._view.raise_if_closed()
         arguments = {
@@ -510,13 +519,21 @@ class Client:
             "two_phase_commit": two_phase_commit,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
-        return self._create_producer({**self._producer_defaults, **arguments})
+        encoder = None if key is None and value is None else RecordEncoder(key, value)
+        return self._create_producer({**self._producer_defaults, **arguments}, encoder)
 
-    def _create_producer(self, arguments: Mapping[str, Any]) -> Producer:
+    def _create_producer(
+        self, arguments: Mapping[str, Any], encoder: RecordEncoder[K, V] | None = None
+    ) -> Producer[K, V]:
         settings = ProducerSettings(**arguments)
         if settings.transactional_id is not None:
             self._parts.check_transactional_id(settings.transactional_id)
-        return self._parts.add_producer(Producer(self._view, settings))
+        producer: Producer[K, V]
+        if encoder is None:
+            producer = Producer(self._view, settings)
+        else:
+            producer = EncodingProducer(self._view, settings, encoder)
+        return self._parts.add_producer(producer)
 
     def _forward_producer(self) -> Producer:
         """Creates the producer for retry and dead letter topics, without a transactional id."""
@@ -537,6 +554,9 @@ class Client:
         self,
         topics: str | Iterable[str] | Iterable[TopicPartition],
         *,
+        key: AnyDecoder[K] | None = None,
+        value: AnyDecoder[V] | None = None,
+        undecodable: type[U] | None = None,
         group: None = None,
         start: Start = "earliest",
         stop_at_end: bool = False,
@@ -549,13 +569,16 @@ class Client:
         max_poll_records: int = 500,
         allow_auto_create_topics: bool = False,
         **kafka_names: Unpack[ConsumerNames],
-    ) -> Consumer: ...
+    ) -> Consumer[K, V, U]: ...
 
     @overload
     def consumer(
         self,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
+        key: AnyDecoder[K] | None = None,
+        value: AnyDecoder[V] | None = None,
+        undecodable: type[U] | None = None,
         group: str,
         start: GroupStart = "earliest",
         max_partition_fetch_bytes: int = FETCH_BYTES,
@@ -581,12 +604,15 @@ class Client:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
         **kafka_names: Unpack[GroupConsumerNames],
-    ) -> GroupConsumer: ...
+    ) -> GroupConsumer[K, V, U]: ...
 
     def consumer(
         self,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
+        key: AnyDecoder[K] | None = None,
+        value: AnyDecoder[V] | None = None,
+        undecodable: type[U] | None = None,
         group: str | None = _UNSET,
         start: Start | GroupStart | None = _UNSET,
         stop_at_end: bool = False,
@@ -613,7 +639,7 @@ class Client:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
         **kafka_names: Any,
-    ) -> Consumer | GroupConsumer:
+    ) -> Consumer[K, V, U] | GroupConsumer[K, V, U]:
         """Creates a consumer of whole topics, or of single partitions; to be used with `async for`.
 
         `start` is "earliest", "latest", an offset for each partition, or a time. A time is an aware
@@ -637,13 +663,25 @@ class Client:
         functions. Their argument is a list of partitions, each a (topic, number). `on_revoked` is
         called before partitions are revoked, while their offsets can still be committed;
         `on_assigned` and `on_lost` are called after partitions are assigned or lost. If `on_lost`
-        is None, `on_revoked` is called instead. The other arguments are those of
-        `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are accepted,
-        too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
-        `GroupConsumer`. Raises ConfigurationError for an invalid argument, and once the client is
-        closed.
+        is None, `on_revoked` is called instead.
+
+        `key` and `value` are the codecs of keys and values: decoders, see `kproto.codecs`. Without
+        a codec, keys or values are bytes. For a record that a codec cannot decode, an iteration
+        raises UndecodableRecordError, and the next call continues after the record; with
+        `undecodable=kproto.Undecodable` it returns an `Undecodable`, a record with the bytes and
+        the error. In `GroupConsumer.run` such a record is a dead letter.
+
+        The other arguments are those of `kproto.client.groups.settings.GroupSettings`, with times
+        in ms. Kafka's names are accepted, too, such as `auto_offset_reset`, `isolation_level`,
+        `group_instance_id`. See `Consumer` and `GroupConsumer`. Raises ConfigurationError for an
+        invalid argument, and once the client is closed.
         """
         self._view.raise_if_closed()
+        decoder: RecordDecoder[K, V, U] | None = None
+        if key is not None or value is not None:
+            decoder = RecordDecoder(key, value, undecodable)
+        elif undecodable is not None:
+            raise ConfigurationError("undecodable is for a consumer with codecs: set key or value")
         callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
         fetch_arguments = {
             "start": None if start is _UNSET else start,
@@ -691,12 +729,13 @@ class Client:
                 *(name for name in callbacks._fields if getattr(callbacks, name)),
             ]:
                 raise ConfigurationError(f"{name} is for a consumer of a group: set group, too")
-            consumer = Consumer(
+            consumer: Consumer[K, V, U] = Consumer(
                 self._view,
                 topics,  # type: ignore[arg-type]  # it refuses a pattern
                 start=options.pop("start"),
                 stop_at_end=stop_at_end,
                 fetch_options=FetchOptions(**options),
+                decoder=decoder,
             )
             return self._parts.add_consumer(consumer)
         if stop_at_end:
@@ -706,7 +745,7 @@ class Client:
             )
         arguments = {**of_group, **arguments}
         defaults = group_defaults_of(self.settings.broker_version)
-        group_consumer = GroupConsumer(
+        group_consumer: GroupConsumer[K, V, U] = GroupConsumer(
             self._view,
             topics,
             GroupSettings(
@@ -716,6 +755,7 @@ class Client:
             start=options.pop("start"),
             callbacks=callbacks,
             fetch_options=FetchOptions(**options),
+            decoder=decoder,
             make_forward_producer=self._forward_producer,
             make_transactional_producer=self._run_producer,
             on_background_close=self._parts.add_background_close,

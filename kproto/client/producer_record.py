@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias
 
+from ..records.type_variables import K, V
 from ..wire.errors import EncodeError
 
 __all__ = [
@@ -22,18 +24,24 @@ __all__ = [
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 
-class ProducerRecord(NamedTuple):
+class ProducerRecord(NamedTuple, Generic[K, V]):
     """A record to send.
 
     `timestamp` is in ms; None is the present time. If `partition` is None, the hash of the key
-    determines the partition; a record without a key goes to the sticky partition (KIP-480).
+    determines the partition; a record without a key goes to the sticky partition (KIP-480). Key and
+    value are bytes, or what the codecs of the producer encode. In annotations, `ProducerRecord` is
+    a record of bytes, and `ProducerRecord[str, Order]` a record for codecs.
     """
 
-    value: bytes | None
-    key: bytes | None = None
+    value: V | None
+    key: K | None = None
     headers: Headers = ()
     timestamp: int | None = None
     partition: int | None = None
+
+
+if not TYPE_CHECKING:  # `typing.Generic` knows no defaults of type variables before Python 3.13
+    ProducerRecord.__class_getitem__ = classmethod(GenericAlias)
 
 
 def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:

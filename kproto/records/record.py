@@ -6,16 +6,21 @@ less time than those of compiled classes, and compiled code sets the slots by th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from ..wire.errors import CorruptBatchError
 from .header_block import NO_HEADERS, decode_headers
 from .log_format import CREATE_TIME, NO_TIMESTAMP
+from .type_variables import K, V
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .header_block import Header
+
+NewK = TypeVar("NewK")
+NewV = TypeVar("NewV")
 
 __all__ = ["BatchOrigin", "Record"]
 
@@ -54,10 +59,10 @@ class BatchOrigin:
 _NOWHERE: Final = BatchOrigin()
 
 
-class Record:
+class Record(Generic[K, V]):
     """A record of a partition.
 
-    - `offset`; `key` and `value`, bytes or None;
+    - `offset`; `key` and `value`: bytes or None, or what the codecs of a consumer return;
     - `timestamp` in ms since the epoch, -1 for none;
     - `timestamp_type`: 0 for create time, 1 for log append time, -1 if the magic has no timestamp;
     - `headers`: a list of (name, value or None), in order, with duplicates;
@@ -68,15 +73,19 @@ class Record:
     consumer has U+FFFD instead.
 
     Two records are equal if all these fields are equal. Headers are decoded at the first access.
-    The attribute byte of a record is not kept, because Kafka defines no bit of it.
+    The attribute byte of a record is not kept, because Kafka defines no bit of it. In annotations,
+    `Record` is a record of bytes, and `Record[str, Order]` a record with decoded key and value.
     """
+
+    if not TYPE_CHECKING:  # `typing.Generic` knows no defaults of type variables before Python 3.13
+        __class_getitem__ = classmethod(GenericAlias)
 
     __slots__ = ("_headers", "_origin", "key", "offset", "timestamp", "value")
 
     offset: int
     timestamp: int
-    key: bytes | None
-    value: bytes | None
+    key: K | None
+    value: V | None
     _headers: bytes | list[Header]
     #: Shared by the records of a batch, so that creating a record sets one attribute, not five.
     _origin: BatchOrigin
@@ -85,8 +94,8 @@ class Record:
         self,
         offset: int = 0,
         timestamp: int = NO_TIMESTAMP,
-        key: bytes | None = None,
-        value: bytes | None = None,
+        key: K | None = None,
+        value: V | None = None,
         headers: Iterable[Header] = (),
         timestamp_type: int = CREATE_TIME,
         *,
@@ -168,6 +177,21 @@ class Record:
         block = self._headers
         return block if isinstance(block, bytes) else None
 
+    def converted(self, key: NewK | None, value: NewV | None) -> Record[NewK, NewV]:
+        """Returns a record with another key and value; its other fields are those of this record.
+
+        Does not decode the headers if they are not decoded yet.
+        """
+        created: Any = Record.__new__(Record)
+        record: Record[NewK, NewV] = created
+        record.offset = self.offset
+        record.timestamp = self.timestamp
+        record.key = key
+        record.value = value
+        record._headers = self._headers
+        record._origin = self._origin
+        return record
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):
             return NotImplemented
@@ -206,16 +230,16 @@ class Record:
 
 
 def _restored(
-    kind: type[Record],
+    kind: type[Record[Any, Any]],
     offset: int,
     timestamp: int,
-    key: bytes | None,
-    value: bytes | None,
+    key: Any,
+    value: Any,
     headers: bytes | list[Header],
     origin: BatchOrigin,
-) -> Record:
+) -> Record[Any, Any]:
     """Returns the record of which `Record.__reduce__` has returned the fields."""
-    record: Record = kind.__new__(kind)
+    record: Record[Any, Any] = kind.__new__(kind)
     record.offset = offset
     record.timestamp = timestamp
     record.key = key
@@ -225,7 +249,7 @@ def _restored(
     return record
 
 
-def _shown(value: bytes | None) -> str:
-    if value is None or len(value) <= _SHOWN_BYTES:
+def _shown(value: object) -> str:
+    if not isinstance(value, bytes) or len(value) <= _SHOWN_BYTES:
         return repr(value)
     return f"{value[:_SHOWN_BYTES]!r}… ({len(value)} bytes)"

@@ -22,6 +22,7 @@ __all__ = [
     "MissingCodecError",
     "ProtocolError",
     "RequestTimeoutError",
+    "UndecodableRecordError",
     "UnreadableRecordError",
     "UnsupportedVersionError",
 ]
@@ -145,6 +146,35 @@ class UnreadableRecordError(CorruptBatchError):
         super().__init__(reason, offset=offset, base_offset=base_offset)
         self.topic, self.partition = topic, partition
         self.args = (f"{topic}[{partition}] at offset {record_offset}: {self}",)
+
+
+class UndecodableRecordError(KprotoError):
+    """A codec of the consumer cannot decode the key or the value of a record.
+
+    `topic`, `partition` and `record_offset` name the record; `field` is "key" or "value", and
+    `raw` has the bytes of this field. The cause is the exception of the codec. A consumer raises
+    the error once, and continues with the record after it. Java: RecordDeserializationException.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        topic: str,
+        partition: int,
+        record_offset: int,
+        field: Literal["key", "value"],
+        raw: bytes | None,
+    ) -> None:
+        self.reason = reason
+        self.topic, self.partition = topic, partition
+        self.record_offset = record_offset
+        self.field: Literal["key", "value"] = field
+        self.raw = raw
+        super().__init__(
+            f"{topic}[{partition}] at offset {record_offset}: the {field} cannot be decoded: "
+            f"{reason}"
+        )
 
 
 class ConfigurationError(KprotoError, ValueError):

@@ -25,6 +25,7 @@ PAGES = (
     "docs/how-to/records.md",
     "docs/how-to/broker-acls.md",
     "docs/how-to/secured-broker.md",
+    "docs/how-to/serializers.md",
     "docs/how-to/study.md",
     "docs/how-to/testing.md",
     "docs/how-to/transactions.md",

@@ -54,6 +54,13 @@ KEYWORDS: dict[str, dict[str, Any]] = {
         "raw": b"raw",
         "content": "record",
     },
+    "UndecodableRecordError": {
+        "topic": "t",
+        "partition": 3,
+        "record_offset": 8,
+        "field": "value",
+        "raw": b"raw",
+    },
     "BrokerConnectionError": {"address": "h:1", "never_written": True},
     "CommitFailedError": {"name": "ILLEGAL_GENERATION", "retriable": True},
     "GroupProtocolMismatchError": {"is_certain": True},

@@ -61,6 +61,8 @@ from kproto import (
     ScramSha512,
     Tls,
     TopicPattern,
+    Undecodable,
+    UndecodableRecordError,
     Uuid,
 )
 from kproto.broker import Acl, Operation, ResourceType, Slow
@@ -97,6 +99,12 @@ VALUES: list[Any] = [
     FetchedBatch("t", 0, BATCH, 9),
     FetchedValues("t", 0, [b"v", None], 1, 9),
     FetchedPartition(b"", 1, 1, 0),
+    Undecodable.of(
+        Record(7, 8, None, b"v", [("h", None)], topic="t", partition=2),
+        UndecodableRecordError(
+            "reason", topic="t", partition=2, record_offset=7, field="value", raw=b"v"
+        ),
+    ),
     ProducerRecord(b"v", b"k", (("h", b"x"),), 1, 2),
     EncodedRecords(b"", 1, 2),
     Ack("t", 0, 1, 2),
@@ -153,6 +161,7 @@ NO_DATA = {
         "BatchReader",
         "Client",
         "ClientCredentials",
+        "CloudEvents",
         "Codec",
         "Consumer",
     ),

@@ -107,6 +107,7 @@ def test_every_message_is_in_the_index() -> None:
     [
         ("kproto", "kproto"),
         ("kproto.client.admin", "admin"),
+        ("kproto.codecs", "codecs"),
         ("kproto_cloudevents", "cloudevents"),
         ("kproto_pipeline", "pipeline"),
     ],

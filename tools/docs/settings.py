@@ -103,6 +103,9 @@ def _of_group(part: str) -> Iterator[Setting]:
     shared = frozenset(
         {
             "group",
+            "key",
+            "value",
+            "undecodable",
             "max_partition_fetch_bytes",
             "max_wait_ms",
             "read_committed",

@@ -11,6 +11,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
+from ...codecs.record_decoder import RecordDecoder
+from ...records.type_variables import K, U, V
 from ...tasks import start_task
 from ...wire.errors import ConfigurationError
 from ..core.tasks import retrieve_exception, shielded
@@ -37,7 +39,7 @@ __all__ = ["Consumer", "Start"]
 _NEVER: Final = float("inf")
 
 
-class Consumer(RecordStream):
+class Consumer(RecordStream[K, V, U]):
     """Yields the records of partitions; `Client.consumer` creates it.
 
     `async for record in consumer` yields single records. `async for fetched in
@@ -52,6 +54,8 @@ class Consumer(RecordStream):
     then the last error is raised. Raises BrokerResponseError for other error codes. For bytes that
     are no records, returns the records before the bytes, and then raises CorruptBatchError. Raises
     UnreadableRecordError once for an unreadable record; the next call continues after the record.
+    With codecs, raises UndecodableRecordError in the same way. In annotations, `Consumer` yields
+    records of bytes, and `Consumer[str, Order]` records with decoded keys and values.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Consumer(RecordStream):
         start: Start,
         stop_at_end: bool,
         fetch_options: FetchOptions = DEFAULT_FETCH_OPTIONS,
+        decoder: RecordDecoder[K, V, U] | None = None,
     ) -> None:
         start = parse_start(start)
         check_start(start)
@@ -86,7 +91,9 @@ class Consumer(RecordStream):
         )
         self._start_positions_task: asyncio.Task[None] | None = None
         status = PollStatus()
-        super().__init__(view, fetch_options, subscriptions, in_flight, self._starts, status, owner)
+        super().__init__(
+            view, fetch_options, subscriptions, in_flight, self._starts, status, owner, decoder
+        )
 
     async def __aenter__(self) -> Self:
         self._view.loop_guard.check()

@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
+from ...codecs.record_decoder import RecordDecoder
 from ...records import Record
+from ...records.type_variables import K, U, V
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from ..commits.commit_requests import CommitKind, CommitRequest
@@ -36,7 +38,13 @@ from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..processing.handler_transaction import HandlerTransaction
-from ..processing.handlers import BatchFailures, BatchHandler, RecordHandler, record_handler
+from ..processing.handlers import (
+    BatchFailures,
+    BatchHandler,
+    RecordHandler,
+    check_decode,
+    record_handler,
+)
 from ..processing.run_summary import RunSummary
 from ..processing.settings import (
     RunArguments,
@@ -66,7 +74,7 @@ logger = logging.getLogger("kproto.client")
 _NEVER: Final = float("inf")
 
 
-class GroupConsumer(RecordStream):
+class GroupConsumer(RecordStream[K, V, U]):
     """Yields the records of its assigned partitions; `Client.consumer` creates it.
 
     Iterations work as the iterations of `Consumer`, and have no end. Use the consumer with `async
@@ -92,6 +100,7 @@ class GroupConsumer(RecordStream):
         start: GroupStart,
         callbacks: RebalanceCallbacks,
         fetch_options: FetchOptions = DEFAULT_FETCH_OPTIONS,
+        decoder: RecordDecoder[K, V, U] | None = None,
         make_forward_producer: ForwardProducerFactory | None = None,
         make_transactional_producer: TransactionalProducerFactory | None = None,
         on_background_close: Callable[[asyncio.Task[None]], object] | None = None,
@@ -120,6 +129,7 @@ class GroupConsumer(RecordStream):
             fetching.effect_handler,
             fetching.status,
             fetching.owner,
+            decoder,
         )
         self._allow_auto_create_topics = options.allow_auto_create_topics
         self._allow_creation(self._subscription, self._manual_assignment)
@@ -320,7 +330,7 @@ class GroupConsumer(RecordStream):
     @overload
     async def run(
         self,
-        handler: Callable[[Record], Awaitable[object]],
+        handler: Callable[[Record[K, V]], Awaitable[object]],
         *,
         decode: None = None,
         transactional_id: None = None,
@@ -332,7 +342,7 @@ class GroupConsumer(RecordStream):
         self,
         handler: Callable[[D], Awaitable[object]],
         *,
-        decode: Callable[[Record], D],
+        decode: Callable[[Record[K, V]], D],
         transactional_id: None = None,
         **settings: Unpack[RunArguments],
     ) -> RunSummary: ...
@@ -340,7 +350,7 @@ class GroupConsumer(RecordStream):
     @overload
     async def run(
         self,
-        handler: Callable[[Record, HandlerTransaction], Awaitable[object]],
+        handler: Callable[[Record[K, V], HandlerTransaction], Awaitable[object]],
         *,
         decode: None = None,
         transactional_id: str,
@@ -352,7 +362,7 @@ class GroupConsumer(RecordStream):
         self,
         handler: Callable[[D, HandlerTransaction], Awaitable[object]],
         *,
-        decode: Callable[[Record], D],
+        decode: Callable[[Record[K, V]], D],
         transactional_id: str,
         **settings: Unpack[TransactionalRunArguments],
     ) -> RunSummary: ...
@@ -361,7 +371,7 @@ class GroupConsumer(RecordStream):
         self,
         handler: Callable[..., Awaitable[object]],
         *,
-        decode: Callable[[Record], Any] | None = None,
+        decode: Callable[[Record[K, V]], Any] | None = None,
         transactional_id: str | None = None,
         **settings: Unpack[TransactionalRunArguments],
     ) -> RunSummary:
@@ -376,7 +386,8 @@ class GroupConsumer(RecordStream):
         incomplete offset. A failed record is retried as `retries` says: the default is 3 times, or
         0 times with `retry_topics`. Then it is sent to the next of `retry_topics`, and finally to
         `dead_letter_topic`, with failure headers (`kproto.failure_of`); without a dead letter topic
-        `run` raises the error. If `decode` raises, the record is a dead letter at once.
+        `run` raises the error. If `decode` or a codec of the consumer raises, the record is a dead
+        letter at once.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if `run` is cancelled, or if the consumer is closed. At the end `run`
@@ -389,13 +400,15 @@ class GroupConsumer(RecordStream):
         self._view.loop_guard.check()
         checked = run_settings(transactional_id, settings)
         if transactional_id is not None:
-            return await self._run(TransactionalHandler(handler, decode), checked)
-        return await self._run(record_handler(handler, decode), checked)
+            return await self._run(
+                TransactionalHandler(handler, self._with_codecs(decode)), checked
+            )
+        return await self._run(record_handler(handler, self._with_codecs(decode)), checked)
 
     @overload
     async def run_batches(
         self,
-        handler: Callable[[list[Record]], Awaitable[BatchFailures]],
+        handler: Callable[[list[Record[K, V]]], Awaitable[BatchFailures]],
         *,
         batch_size: int = 500,
         transactional_id: None = None,
@@ -405,7 +418,7 @@ class GroupConsumer(RecordStream):
     @overload
     async def run_batches(
         self,
-        handler: Callable[[list[Record], HandlerTransaction], Awaitable[BatchFailures]],
+        handler: Callable[[list[Record[K, V]], HandlerTransaction], Awaitable[BatchFailures]],
         *,
         batch_size: int = 500,
         transactional_id: str,
@@ -441,8 +454,25 @@ class GroupConsumer(RecordStream):
         check_whole_number("batch_size", batch_size, 1)
         checked = run_settings(transactional_id, settings)
         if transactional_id is not None:
-            return await self._run(TransactionalBatchHandler(handler, batch_size), checked)
-        return await self._run(BatchHandler(handler, batch_size), checked)
+            return await self._run(
+                TransactionalBatchHandler(handler, batch_size, self._with_codecs(None)), checked
+            )
+        return await self._run(BatchHandler(handler, batch_size, self._with_codecs(None)), checked)
+
+    def _with_codecs(
+        self, decode: Callable[[Record[K, V]], Any] | None
+    ) -> Callable[[Record], Any] | None:
+        """Returns the function that makes a handler's argument of a polled record.
+
+        The function applies the codecs first, then `decode`. None leaves the record as it is.
+        """
+        decoder = self._decoder
+        if decoder is None:
+            return decode  # type: ignore[return-value]  # without codecs, K and V are bytes
+        if decode is None:
+            return decoder.decode_or_raise
+        check_decode(decode)
+        return lambda record: decode(decoder.decode_or_raise(record))
 
     async def _run(
         self, handle: RecordHandler | BatchHandler | TransactionalHandler, settings: RunSettings

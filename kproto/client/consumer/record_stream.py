@@ -13,9 +13,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, Final, Protocol, Self, TypeVar
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 
+from ...codecs.record_decoder import RecordDecoder
+from ...codecs.undecodable import Undecodable
 from ...records import Record
+from ...records.type_variables import K, U, V
 from ...unclosed import call_in_loop, finalize, warn_unclosed
 from ...wire.checks import check_whole_number
 from ...wire.errors import (
@@ -25,6 +29,7 @@ from ...wire.errors import (
     KprotoError,
     MissingCodecError,
     RequestTimeoutError,
+    UndecodableRecordError,
     UnreadableRecordError,
 )
 from ..core.yielding import LoopYielder
@@ -114,37 +119,89 @@ class _Iteration(AsyncIterator[T]):
         self._source._on_iteration_dropped(self._poller)
 
 
-class RecordIteration(_Iteration[Record]):
+class RecordIteration(_Iteration[Record[K, V] | U], Generic[K, V, U]):
     """Yields single records."""
 
     __slots__ = ()
 
-    async def __anext__(self) -> Record:
+    async def __anext__(self) -> Record[K, V] | U:
         # The fast path: for most records one more call would take longer than the rest.
         for record in self._buffer.remaining:
-            return record
+            return record  # type: ignore[return-value]  # without codecs, K and V are bytes
         return await super().__anext__()
 
-    def _take(self) -> Record | None:
-        return self._buffer.take_record()
+    def _take(self) -> Record[K, V] | U | None:
+        return self._buffer.take_record()  # type: ignore[return-value]
 
 
-class RecordListIteration(_Iteration[FetchedRecords]):
+class DecodedRecordIteration(RecordIteration[K, V, U]):
+    """Yields single records, decoded by the codecs of the consumer."""
+
+    __slots__ = ("_decoder",)
+
+    def __init__(
+        self, source: _PollSource, buffer: FetchBuffer, decoder: RecordDecoder[K, V, U]
+    ) -> None:
+        super().__init__(source, buffer)
+        self._decoder = decoder
+
+    async def __anext__(self) -> Record[K, V] | U:
+        for record in self._buffer.remaining:
+            return self._decoder.decode(record)
+        polled: Any = await _Iteration.__anext__(self)
+        return self._decoder.decode(polled)
+
+
+class RecordListIteration(_Iteration[FetchedRecords[K, V, U]], Generic[K, V, U]):
     """Yields `FetchedRecords`, none of them empty."""
 
-    __slots__ = ()
+    __slots__ = ("_decoder",)
 
-    def _take(self) -> FetchedRecords | None:
-        return self._buffer.take_records()
+    def __init__(
+        self,
+        source: _PollSource,
+        buffer: FetchBuffer,
+        decoder: RecordDecoder[K, V, U] | None = None,
+    ) -> None:
+        super().__init__(source, buffer)
+        self._decoder = decoder
+
+    def _take(self) -> FetchedRecords[K, V, U] | None:
+        if self._decoder is None:
+            return self._buffer.take_records()  # type: ignore[return-value]
+        return self._buffer.take_decoded(self._decoder.decode_list)
 
 
-class ValueIteration(_Iteration[FetchedValues]):
+class ValueIteration(_Iteration[FetchedValues[V, U]], Generic[V, U]):
     """Yields `FetchedValues`, none of them empty."""
 
-    __slots__ = ()
+    __slots__ = ("_decoder",)
 
-    def _take(self) -> FetchedValues | None:
-        return self._buffer.take_values()
+    def __init__(
+        self,
+        source: _PollSource,
+        buffer: FetchBuffer,
+        decoder: RecordDecoder[Any, V, U] | None = None,
+    ) -> None:
+        super().__init__(source, buffer)
+        self._decoder = decoder
+
+    def _take(self) -> FetchedValues[V, U] | None:
+        if self._decoder is None:
+            return self._buffer.take_values()  # type: ignore[return-value]
+        fetched = self._buffer.take_decoded(self._decoder.decode_list)
+        if fetched is None:
+            return None
+        values: list[Any] = [
+            each if isinstance(each, Undecodable) else each.value for each in fetched.records
+        ]
+        return FetchedValues(
+            fetched.topic,
+            fetched.partition,
+            values,
+            fetched.records[-1].offset + 1,
+            fetched.high_watermark,
+        )
 
 
 class RawBatchIteration(_Iteration[FetchedBatch]):
@@ -156,12 +213,16 @@ class RawBatchIteration(_Iteration[FetchedBatch]):
         return self._buffer.take_batch()
 
 
-class RecordStream(ABC):
+class RecordStream(ABC, Generic[K, V, U]):
     """Polls records of the partitions in `subscriptions`, over its own connections.
 
-    `owner` identifies these connections in the connection pool. The subclasses `Consumer` and
-    `GroupConsumer` implement how a consumer starts and ends.
+    `owner` identifies these connections in the connection pool. `decoder` decodes keys and values;
+    if it is None, they stay bytes. The subclasses `Consumer` and `GroupConsumer` implement how a
+    consumer starts and ends.
     """
+
+    if not TYPE_CHECKING:  # `typing.Generic` knows no defaults of type variables before Python 3.13
+        __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(
         self,
@@ -172,8 +233,10 @@ class RecordStream(ABC):
         effect_handler: EffectHandler,
         status: PollStatus,
         owner: object,
+        decoder: RecordDecoder[K, V, U] | None,
     ) -> None:
         self._view = view
+        self._decoder = decoder
         self._max_wait_ms = options.max_wait_ms
         self._max_poll_records = options.max_poll_records
         self._owner = owner
@@ -263,25 +326,29 @@ class RecordStream(ABC):
     def _is_finished(self) -> bool:
         """Returns True if all wanted records were returned; called when the buffer is empty."""
 
-    def __aiter__(self) -> RecordIteration:
-        return RecordIteration(self, self._buffer)
+    def __aiter__(self) -> RecordIteration[K, V, U]:
+        if self._decoder is None:
+            return RecordIteration(self, self._buffer)
+        return DecodedRecordIteration(self, self._buffer, self._decoder)
 
-    def record_lists(self) -> RecordListIteration:
+    def record_lists(self) -> RecordListIteration[K, V, U]:
         """Iterates over `FetchedRecords`: each has a list of records of one partition.
 
         A list has the records of one batch, of a part of a large batch, or of several small
-        batches.
+        batches. With codecs, a list ends before an undecodable record, and the next call raises the
+        error.
         """
-        return RecordListIteration(self, self._buffer)
+        return RecordListIteration(self, self._buffer, self._decoder)
 
-    def values(self) -> ValueIteration:
+    def values(self) -> ValueIteration[V, U]:
         """Iterates over `FetchedValues`: each has a list of values of one partition, without keys.
 
         Records are validated as by `record_lists`. The values have no offsets. An offset cannot be
         computed by counting back from `next_offset`, because compaction and transactions leave
-        gaps.
+        gaps. With codecs, the keys are decoded, too, because an undecodable key makes a record
+        undecodable.
         """
-        return ValueIteration(self, self._buffer)
+        return ValueIteration(self, self._buffer, self._decoder)
 
     def raw_batches(self) -> RawBatchIteration:
         """Iterates over `FetchedBatch`: batches as brokers store them, to be forwarded or decoded.
@@ -290,7 +357,8 @@ class RecordStream(ABC):
         Control batches and, with `read_committed`, batches of aborted transactions are left out.
         Batches are returned whole. So the first batch may have records before the start offset, and
         with `stop_at_end` the last batch may have records after the end. If another iteration has
-        returned some records of a batch, `raw_batches` returns them again with the batch.
+        returned some records of a batch, `raw_batches` returns them again with the batch. Codecs
+        are not applied.
         """
         return RawBatchIteration(self, self._buffer)
 
@@ -298,7 +366,7 @@ class RecordStream(ABC):
 
     async def poll(
         self, timeout_ms: int, max_records: int | None = None
-    ) -> dict[TopicPartition, list[Record]]:
+    ) -> dict[TopicPartition, list[Record[K, V] | U]]:
         """Returns buffered records by partition; waits up to `timeout_ms` for the first record.
 
         Like `KafkaConsumer.poll` of Java's client, returns as soon as records are buffered, and
@@ -320,7 +388,8 @@ class RecordStream(ABC):
             most = max_records
         ends_at = self._view.clock.monotonic() + timeout_ms / 1000
         try:
-            take = partial(self._buffer.take_polled, most)
+            decode = None if self._decoder is None else self._decoder.decode_list
+            take = partial(self._buffer.take_polled, most, decode)
             return await self._poll(object(), take, ends_at) or {}
         except PollTimeoutError:
             return {}
@@ -348,7 +417,7 @@ class RecordStream(ABC):
             fetched = await self._poll_until_available(take, ends_at)
             if fetched is None:
                 await self._stop()
-        except (PollTimeoutError, UnreadableRecordError):
+        except (PollTimeoutError, UnreadableRecordError, UndecodableRecordError):
             raise  # the fetches in flight continue, and the next poll takes their records
         except RequestTimeoutError as timeout:
             await self._stop()

@@ -27,7 +27,11 @@ __all__ = [
 
 #: The items that iterations yield, and the records that `poll` returns.
 ReturnedRecords: TypeAlias = (
-    Record | FetchedRecords | FetchedValues | FetchedBatch | Mapping[TopicPartition, list[Record]]
+    Record[Any, Any]
+    | FetchedRecords[Any, Any, Any]
+    | FetchedValues[Any, Any]
+    | FetchedBatch
+    | Mapping[TopicPartition, list[Any]]
 )
 
 

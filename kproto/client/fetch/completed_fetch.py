@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Final, NamedTuple
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
 from ...messages.fetch_response import PartitionData
 from ...records import BatchReader, Record, RecordBatch, checked_next_offset, read_batches
 from ...records.magic2.unreadable_records import UnreadableRecordsReader
+from ...records.type_variables import K, U, V
 from ...stored.aborted_transactions import AbortedTransactions
 from ...wire.errors import (
     CorruptBatchError,
@@ -50,16 +52,16 @@ MAGIC_OF_BATCHES: Final = 2
 _LIST_RECORDS: Final = 500
 
 
-class FetchedRecords(NamedTuple):
+class FetchedRecords(NamedTuple, Generic[K, V, U]):
     """Records of one partition, in order, and the high watermark in the fetch response."""
 
     topic: str
     partition: int
-    records: list[Record]
+    records: list[Record[K, V] | U]
     high_watermark: int
 
 
-class FetchedValues(NamedTuple):
+class FetchedValues(NamedTuple, Generic[V, U]):
     """Values of one partition, in offset order; `next_offset` is the position after these values.
 
     The values have no offsets, and offsets cannot be counted from `next_offset`, because compaction
@@ -68,9 +70,14 @@ class FetchedValues(NamedTuple):
 
     topic: str
     partition: int
-    values: list[bytes | None]
+    values: list[V | U | None]
     next_offset: int
     high_watermark: int
+
+
+if not TYPE_CHECKING:  # `typing.Generic` knows no defaults of type variables before Python 3.13
+    FetchedRecords.__class_getitem__ = classmethod(GenericAlias)
+    FetchedValues.__class_getitem__ = classmethod(GenericAlias)
 
 
 class FetchedBatch(NamedTuple):
@@ -192,7 +199,7 @@ class CompletedFetch:
         batch. `max_bytes` approximately limits the stored bytes of the records. At least one record
         is returned, even if it is larger.
         """
-        records: list[Record] = []
+        records: list[Any] = []
         taken: list[UnreadBatch] = []
         most = _LIST_RECORDS
         if max_bytes is not None and self._batches:
@@ -223,7 +230,7 @@ class CompletedFetch:
 
         Returns None if no value is left.
         """
-        values: list[bytes | None] = []
+        values: list[Any] = []
         next_offset = 0
         if not isinstance(self._reader, UnreadableRecordsReader):
             self._reader = None

@@ -14,10 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from operator import length_hint
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ...records import Record
-from ...wire.errors import CorruptBatchError, MissingCodecError, UnreadableRecordError
+from ...wire.errors import (
+    CorruptBatchError,
+    MissingCodecError,
+    UndecodableRecordError,
+    UnreadableRecordError,
+)
 from ..metadata.cluster import TopicPartition
 from .completed_fetch import (
     CompletedFetch,
@@ -30,12 +35,15 @@ from .fetch_options import DEFAULT_FETCH_OPTIONS
 from .in_flight_records import AdaptiveBatchSize, InFlightRange, PollMarker
 from .partition_state import TopicPartitionState
 
-__all__ = ["FetchBuffer", "RecordInterceptor"]
+__all__ = ["DecodeList", "FetchBuffer", "RecordInterceptor"]
 
 T = TypeVar("T")
 
 #: Gets topic, partition and records; returns the records to return to the caller, maybe none.
 RecordInterceptor: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
+
+#: Decodes records up to the first undecodable one; also returns the error of that record, or None.
+DecodeList: TypeAlias = Callable[[list[Record]], tuple[list[Any], UndecodableRecordError | None]]
 
 
 class FetchBuffer:
@@ -303,13 +311,35 @@ class FetchBuffer:
             fetched, 0 if fetched is None else fetched.records[-1].offset + 1
         )
 
-    def take_polled(self, most: int) -> dict[TopicPartition, list[Record]] | None:
+    def take_decoded(self, decode: DecodeList) -> FetchedRecords[Any, Any, Any] | None:
+        """Returns the next list as `take_records` does, with its records decoded by `decode`.
+
+        If a record is undecodable, returns the records before it; the next call raises the error,
+        and a later call returns the records after it.
+        """
+        fetched = self._take_list()
+        if fetched is None:
+            return None
+        records, error = decode(fetched.records)
+        count = len(records)
+        if error is not None:
+            count = max(count, 1)
+            self._keep_after(fetched, count)
+        self._mark_returned(fetched, fetched.records[count - 1].offset + 1)
+        if error is not None and not records:
+            raise error
+        return fetched._replace(records=records)
+
+    def take_polled(
+        self, most: int, decode: DecodeList | None = None
+    ) -> dict[TopicPartition, list[Any]] | None:
         """Returns up to `most` buffered records, in lists by partition; None if none is ready.
 
-        If one of these records is unreadable, returns the records before it; the next call raises
-        the error. If the first record is unreadable, raises the error at once.
+        If one of these records is unreadable, or undecodable by `decode`, returns the records
+        before it; the next call raises the error. If the first record is unreadable or undecodable,
+        raises the error at once.
         """
-        found: dict[TopicPartition, list[Record]] = {}
+        found: dict[TopicPartition, list[Any]] = {}
         in_flight: dict[TopicPartitionState, InFlightRange] = {}
         while most > 0:
             try:
@@ -328,8 +358,20 @@ class FetchBuffer:
             state, begins = self._taken()
             first = in_flight.get(state)
             begins = begins if first is None else first.offset
+            decoded, error = (records, None) if decode is None else decode(records)
+            if error is not None:
+                most = 0
+                if not found and not decoded:
+                    self._keep_after(fetched, 1)
+                    next_offset = records[0].offset + 1
+                    self._set_in_flight({state: InFlightRange(state, begins, next_offset)})
+                    raise error
+                self._keep_after(fetched, len(decoded))
+                if not decoded:
+                    break
+                records = records[: len(decoded)]
             in_flight[state] = InFlightRange(state, begins, records[-1].offset + 1)
-            found.setdefault(state.tp, []).extend(records)
+            found.setdefault(state.tp, []).extend(decoded)
         if not found:
             return None
         self._set_in_flight(in_flight)
@@ -381,7 +423,7 @@ class FetchBuffer:
     def _take_values(self) -> FetchedValues | None:
         left = self._take_remaining() if self._interceptor is None else self._take_list()
         if left is not None:
-            values = [record.value for record in left.records]
+            values: list[Any] = [record.value for record in left.records]
             next_offset = left.records[-1].offset + 1
             return FetchedValues(
                 left.topic, left.partition, values, next_offset, left.high_watermark

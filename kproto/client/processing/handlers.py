@@ -23,6 +23,7 @@ __all__ = [
     "Stop",
     "UndecodableError",
     "UnreadableValue",
+    "check_decode",
     "check_handler",
     "checked_awaitable",
     "decoded",
@@ -98,6 +99,11 @@ def check_handler(handler: object, decode: object) -> None:
     """Raises ConfigurationError if `handler` cannot be called, or `decode` is no plain function."""
     if not callable(handler):
         raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
+    check_decode(decode)
+
+
+def check_decode(decode: object) -> None:
+    """Raises ConfigurationError if `decode` is neither None nor a plain function."""
     if decode is not None and not callable(decode):
         raise ConfigurationError(f"decode is {decode!r:.80}; it must be a function, or None")
     if decode is not None and inspect.iscoroutinefunction(decode):
@@ -170,25 +176,33 @@ class InvalidFailuresError(ConfigurationError):
 class BatchHandler:
     """Calls the handler of `run_batches` with up to `size` records at once.
 
-    Raises ConfigurationError if `handler` cannot be called.
+    `decode` returns the record to pass to the handler in place of a polled record; None leaves the
+    records as they are. Raises ConfigurationError if `handler` cannot be called.
     """
 
-    __slots__ = ("_handler", "size")
+    __slots__ = ("_decode", "_handler", "size")
 
-    def __init__(self, handler: Callable[..., Awaitable[BatchFailures]], size: int) -> None:
+    def __init__(
+        self,
+        handler: Callable[..., Awaitable[BatchFailures]],
+        size: int,
+        decode: Callable[[Record], Any] | None = None,
+    ) -> None:
         if not callable(handler):
             raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
         self._handler = handler
         self.size = size
+        self._decode = decode
 
     async def __call__(self, records: list[Record]) -> list[tuple[Record, BaseException]]:
         """Calls the handler with `records`; returns the failed records with their errors.
 
-        Unreadable records fail, and are not passed to the handler. If the handler raises, all
-        records have failed with that error.
+        Unreadable and undecodable records fail, and are not passed to the handler. If the handler
+        raises, all records that were passed to it have failed with that error.
         """
         failed: list[tuple[Record, BaseException]] = []
         readable: list[Record] = []
+        arguments: list[Any] = []
         for record in records:
             retained = self._take_retained(record)
             if retained is not None:
@@ -196,10 +210,16 @@ class BatchHandler:
             elif isinstance(record.value, UnreadableValue):
                 failed.append((record, record.value.error))
             else:
+                try:
+                    argument = record if self._decode is None else decoded(self._decode, record)
+                except UndecodableError as error:
+                    failed.append((record, error))
+                    continue
                 readable.append(record)
+                arguments.append(argument)
         if readable:
             try:
-                failures = await self._failures(readable)
+                failures = await self._failures(readable, arguments)
             except GeneratorExit:
                 raise
             except BaseException as error:  # noqa: BLE001 - the pool decides by its type
@@ -211,8 +231,11 @@ class BatchHandler:
         """Returns the error with which a record fails without a call of the handler, or None."""
         return None
 
-    async def _failures(self, records: list[Record]) -> dict[int, BaseException]:
-        return await self._checked_failures(self._handler([*records]), records)
+    async def _failures(
+        self, records: list[Record], arguments: list[Any]
+    ) -> dict[int, BaseException]:
+        """Calls the handler with `arguments`, the decoded records; returns errors by index."""
+        return await self._checked_failures(self._handler(arguments), records)
 
     async def _checked_failures(
         self, answer: Awaitable[BatchFailures], records: list[Record]

@@ -68,11 +68,13 @@ class TransactionalBatchHandler(BatchHandler):
     def _take_retained(self, record: Record) -> BaseException | None:
         return self.transactions.failures.take(record)
 
-    async def _failures(self, records: list[Record]) -> dict[int, BaseException]:
+    async def _failures(
+        self, records: list[Record], arguments: list[Any]
+    ) -> dict[int, BaseException]:
         shard = self.transactions.pool.current_shard
         transaction = HandlerTransaction()
         try:
-            answer = self._handler([*records], transaction)
+            answer = self._handler(arguments, transaction)
             failures = await self._checked_failures(answer, records)
         except Exception as error:
             stop = find_stop(error)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Final, Self
+from types import GenericAlias, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
+from ...records.type_variables import K, V
 from ...unclosed import finalize, warn_unclosed
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, RequestTimeoutError
@@ -49,12 +50,16 @@ logger = logging.getLogger("kproto.client")
 _CLOSE: Final = "the close of a producer"
 
 
-class Producer:
+class Producer(Generic[K, V]):
     """Sends records, and waits for their acks by all in-sync replicas, or as `acks` says.
 
     `Client.producer` creates it; `settings` are its settings. Raises ConfigurationError for a
-    setting that contradicts a setting of the client, or that the brokers do not support.
+    setting that contradicts a setting of the client, or that the brokers do not support. In
+    annotations, `Producer` sends bytes, and `Producer[str, Order]` keys and values for codecs.
     """
+
+    if not TYPE_CHECKING:  # `typing.Generic` knows no defaults of type variables before Python 3.13
+        __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(
         self,
@@ -462,9 +467,9 @@ class Producer:
     async def send(
         self,
         topic: str,
-        value: bytes | None,
+        value: V | None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         headers: Headers = (),
         timestamp: int | None = None,
         partition: int | None = None,
@@ -496,7 +501,7 @@ class Producer:
         if waiter is not None:
             outcome = await waiter
         else:
-            record = ProducerRecord(value, key, headers, timestamp, partition)
+            record: Any = ProducerRecord(value, key, headers, timestamp, partition)
             batch, position = await self._appender.append(topic, record, is_single=True)
             if batch.future.done():
                 outcome = (batch, position)
@@ -517,9 +522,9 @@ class Producer:
     async def enqueue(
         self,
         topic: str,
-        value: bytes | None,
+        value: V | None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         headers: Headers = (),
         timestamp: int | None = None,
         partition: int | None = None,
@@ -530,7 +535,7 @@ class Producer:
         next `flush` or `close` raises the failure of a delivery that no caller awaits. Raises the
         errors of `send`; DeliveryError only if the record cannot be appended.
         """
-        record = ProducerRecord(value, key, headers, timestamp, partition)
+        record: Any = ProducerRecord(value, key, headers, timestamp, partition)
         return await self._enqueue(topic, record)
 
     async def _enqueue(self, topic: str, record: ProducerRecord) -> Delivery:
@@ -558,7 +563,8 @@ class Producer:
 
         Brokers before Kafka 0.11 cannot store headers (Kafka binding 1.3). For these brokers the
         default mode is structured, and the record has the event as JSON and no headers; a reader
-        must then pass `mode="structured"`, or the profile `json_events`.
+        must then pass `mode="structured"`, or the profile `json_events`. The codecs of the producer
+        do not apply to the event.
 
         Raises the error of an event that cannot be converted, EncodeError for an object that is no
         event, and the errors of `send`.
@@ -566,10 +572,14 @@ class Producer:
         record = self._record_of_event(event, mode, timestamp, partition, options)
         if isinstance(record, EventRecord):
             return await (await self._enqueue(topic, record))
+        value: Any
+        key: Any
         value, key, headers, timestamp, partition = record
-        return await self.send(
-            topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
+        send: Any = Producer.send  # not that of a subclass: codecs do not apply to events
+        ack: Ack = await send(
+            self, topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
         )
+        return ack
 
     async def send_events(
         self,
@@ -591,12 +601,14 @@ class Producer:
         and the errors of `send_many`.
         """
         check_many("events", events, one="event", of_one="send_event")
-        records = (
+        records: Iterable[Any] = (
             self._record_of_event(each, mode, timestamp, partition, options) for each in events
         )
-        return await self.send_many(
-            topic, list(records) if isinstance(events, Collection) else records
-        )
+        if isinstance(events, Collection):
+            records = list(records)
+        send_many: Any = Producer.send_many  # not that of a subclass
+        acks: Acks = await send_many(self, topic, records)
+        return acks
 
     def _record_of_event(
         self,
@@ -618,7 +630,9 @@ class Producer:
             return record
         return ProducerRecord(value, key, headers, timestamp, partition)
 
-    async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> Acks:
+    async def send_many(
+        self, topic: str, values: Iterable[V | ProducerRecord[K, V] | None]
+    ) -> Acks:
         """Sends many records; waits until all are acked.
 
         An element is a value, or a `ProducerRecord` with key, headers and so on. Records of one
@@ -635,9 +649,10 @@ class Producer:
         iterator, it still yields its unread records.
         """
         check_many("values", values, one="record", of_one="send")
+        encoded: Iterable[Any] = values
         acks = Acks()
         try:
-            await self._appender.append_many(topic, values, acks)
+            await self._appender.append_many(topic, encoded, acks)
         except Exception as error:
             left = error.records if isinstance(error, DeliveryError) else []
             failure = await self._outcome(topic, acks, left)

@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from kproto import BrokerResponseError, Client, ClientSettings, ConfigurationError, NewTopic
+from kproto import (
+    BrokerResponseError,
+    Client,
+    ClientSettings,
+    ConfigurationError,
+    Consumer,
+    GroupConsumer,
+    NewTopic,
+)
 from kproto.broker import Broker
 from kproto.client.commits.errors import CommitFailedError
 from kproto.client.groups.effects import MemberIdentity
@@ -339,6 +347,7 @@ async def test_topic_that_gets_an_id_keeps_its_position(
     async with group(TEN) as it:
         ids = Ids(it, before)
         await it.client.refresh(["t"])
+        consumer: Consumer | GroupConsumer
         consumer = it.consumer() if is_in_group else it.client.consumer("t", max_wait_ms=20)
         async with consumer:
             if is_in_group:

@@ -167,7 +167,7 @@ ODD: list[Any] = [
     ProducerRecord(None, b"k"),
     ProducerRecord(Octets(b"v"), b"k"),
     ProducerRecord(b"v", Octets(b"k")),
-    ProducerRecord("v", b"k"),  # type: ignore[arg-type]
+    ProducerRecord("v", b"k"),
     ProducerRecord(b"v", b"k", timestamp=NOW_MS),
     ProducerRecord(b"v", b"k", partition=0),
     ProducerRecord(b"v", b"k", {"h": b"v"}),  # type: ignore[arg-type]

@@ -221,10 +221,10 @@ UNUSUAL: list[Any] = [
     Octets(b"v"),
     Named(b"v"),
     (b"v", b"k"),
-    ProducerRecord(bytearray(b"v")),  # type: ignore[arg-type]
+    ProducerRecord(bytearray(b"v")),
     ProducerRecord(b"v", Octets(b"k")),
-    ProducerRecord("v"),  # type: ignore[arg-type]
-    ProducerRecord(b"v", 3),  # type: ignore[arg-type]
+    ProducerRecord("v"),
+    ProducerRecord(b"v", 3),
     ProducerRecord(b"v", None, iter([("h", b"v")])),  # type: ignore[arg-type]
     ProducerRecord(b"v", None, [("h", "text")]),  # type: ignore[list-item]
     ProducerRecord(b"v", None, (), -1),
