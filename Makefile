@@ -183,7 +183,8 @@ LOCK := .cache/lock
 lock: ## resolve the .in files anew: LOCK_ARGS=--upgrade takes newer versions
 	@test -x $(LOCK)/bin/uv || { $(PYTHON) -m venv $(LOCK) \
 		&& $(LOCK)/bin/pip install --quiet -r requirements/lock.txt; }
-	@for name in requirements/dev requirements/docs tools/peers/requirements tools/peers/opentelemetry; do \
+	@for name in requirements/dev requirements/docs tools/peers/requirements tools/peers/opentelemetry \
+			tools/peers/schema_registries; do \
 		$(LOCK)/bin/uv pip compile --quiet --universal --python-version 3.11 \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 			$(LOCK_ARGS) $$name.in -o $$name.txt || exit 1; done

@@ -2,7 +2,8 @@
 
 `python -m tools.setup.peers` builds `.cache/peers` from tools/peers/requirements.txt if it is
 missing or out of date, and prints its interpreter. `python -m tools.setup.peers opentelemetry` does
-the same for OpenTelemetry's SDK, which the tracing example needs.
+the same for OpenTelemetry's SDK, which the tracing example needs; `python -m tools.setup.peers
+schema_registries` for the clients of schema registries.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from .environments import InstallError, python_with
 from .programs import print_found
 
-__all__ = ["PeersError", "opentelemetry_python", "peers_python"]
+__all__ = ["PeersError", "opentelemetry_python", "peers_python", "schema_registries_python"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PINNED = ROOT / "tools" / "peers"
@@ -42,6 +43,15 @@ def opentelemetry_python() -> Path:
     return _python("opentelemetry", PINNED / "opentelemetry.txt")
 
 
+def schema_registries_python() -> Path:
+    """Returns the interpreter of the environment with the clients of schema registries.
+
+    Builds the environment if it is missing or out of date. Safe if several processes call it at
+    once. Raises `PeersError`.
+    """
+    return _python("schema_registries", PINNED / "schema_registries.txt")
+
+
 def _python(name: str, requirements: Path) -> Path:
     try:
         return python_with(
@@ -57,6 +67,8 @@ def main() -> None:
     """Prints the interpreter, or ends with an error message."""
     if sys.argv[1:] == ["opentelemetry"]:
         print_found("OpenTelemetry", opentelemetry_python, PeersError)
+    elif sys.argv[1:] == ["schema_registries"]:
+        print_found("clients of schema registries", schema_registries_python, PeersError)
     else:
         print_found("peers", peers_python, PeersError)
 
