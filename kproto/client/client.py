@@ -15,9 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from ..clock import SYSTEM_CLOCK, Clock
-from ..codecs import AnyDecoder, AnyEncoder
-from ..codecs.record_decoder import RecordDecoder
-from ..codecs.record_encoder import RecordEncoder
+from ..codecs.protocols import AnyDecoder, AnyEncoder
 from ..messages.base import Request, Response
 from ..messages.create_topics_request import CreateTopicsRequest
 from ..messages.delete_topics_request import DeleteTopicsRequest
@@ -66,7 +64,6 @@ from .metadata.cluster_view import ClusterView
 from .metadata.request_router import BrokerAnswer
 from .network.connection import BrokerConnection
 from .observing.log_lines import log
-from .producer.encoding_producer import EncodingProducer
 from .producer.partitioner import Partitioner, PartitionerName
 from .producer.producer import Producer
 from .producer.run_producer import RunProducer
@@ -75,6 +72,8 @@ from .producer.transactions.open_transaction import OpenTransaction, end_transac
 from .settings import ClientSettings, contradicting_prefixes, parse_bootstrap
 
 if TYPE_CHECKING:
+    from ..codecs.record_decoder import RecordDecoder
+    from ..codecs.record_encoder import RecordEncoder
     from ..security.properties import PropertySource
     from .admin.admin import Admin
 
@@ -519,7 +518,11 @@ class Client:
             "two_phase_commit": two_phase_commit,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
-        encoder = None if key is None and value is None else RecordEncoder(key, value)
+        encoder: RecordEncoder[K, V] | None = None
+        if key is not None or value is not None:
+            from ..codecs.record_encoder import RecordEncoder  # only if there are codecs
+
+            encoder = RecordEncoder(key, value)
         return self._create_producer({**self._producer_defaults, **arguments}, encoder)
 
     def _create_producer(
@@ -532,6 +535,8 @@ class Client:
         if encoder is None:
             producer = Producer(self._view, settings)
         else:
+            from .producer.encoding_producer import EncodingProducer  # only if there are codecs
+
             producer = EncodingProducer(self._view, settings, encoder)
         return self._parts.add_producer(producer)
 
@@ -679,6 +684,8 @@ class Client:
         self._view.raise_if_closed()
         decoder: RecordDecoder[K, V, U] | None = None
         if key is not None or value is not None:
+            from ..codecs.record_decoder import RecordDecoder  # only if there are codecs
+
             decoder = RecordDecoder(key, value, undecodable)
         elif undecodable is not None:
             raise ConfigurationError("undecodable is for a consumer with codecs: set key or value")

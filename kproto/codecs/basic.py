@@ -14,6 +14,7 @@ from uuid import UUID
 
 from ..wire.errors import ConfigurationError
 from .contexts import DecodeContext, EncodeContext
+from .protocols import takes_null
 
 __all__ = [
     "BytesCodec",
@@ -22,6 +23,7 @@ __all__ = [
     "JsonCodec",
     "StringCodec",
     "UuidCodec",
+    "uses_no_context",
 ]
 
 T = TypeVar("T")
@@ -52,6 +54,17 @@ class FunctionCodec(Generic[T]):
         return self.from_bytes(data)
 
 
+def uses_no_context(codec: object) -> bool:
+    """Returns True for a `FunctionCodec` whose methods call its two functions and nothing else."""
+    kind = type(codec)
+    return (
+        isinstance(codec, FunctionCodec)
+        and kind.encode is FunctionCodec.encode  # type: ignore[attr-defined]
+        and kind.decode is FunctionCodec.decode  # type: ignore[attr-defined]
+        and not takes_null(codec)
+    )
+
+
 class BytesCodec(FunctionCodec[bytes]):
     """Leaves bytes as they are; encoding any other type raises TypeError."""
 
@@ -74,7 +87,12 @@ class StringCodec(FunctionCodec[str]):
             "".encode(encoding)
         except (LookupError, TypeError) as error:
             raise ConfigurationError(f"encoding is {encoding!r:.80}: {error}") from None
-        super().__init__(lambda text: str.encode(text, encoding), lambda data: str(data, encoding))
+        if encoding == "utf-8":  # the frequent case, without further calls
+            super().__init__(str.encode, bytes.decode)
+        else:
+            super().__init__(
+                lambda text: str.encode(text, encoding), lambda data: str(data, encoding)
+            )
 
 
 class IntCodec(FunctionCodec[int]):

@@ -6,18 +6,20 @@ SerializationContext, so its serializers and deserializers accept these contexts
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ..records import Record
 from ..records.header_block import Header
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 __all__ = ["KEY", "VALUE", "DecodeContext", "EncodeContext", "Field", "SchemaId"]
 
 Field: TypeAlias = Literal["key", "value"]
 """The field of a record that a codec encodes or decodes."""
 
-SchemaId: TypeAlias = int | UUID
+SchemaId: TypeAlias = "int | UUID"
 """The id of a schema in a schema registry: an int, or the GUID of the schema."""
 
 KEY: Final = "key"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeAlias, cast
+from typing import Any, Generic, cast
 
 from ..records import Record
 from ..records.type_variables import K, U, V
 from ..wire.errors import ConfigurationError, UndecodableRecordError
-from .basic import FunctionCodec
+from .basic import FunctionCodec, uses_no_context
 from .contexts import KEY, VALUE, DecodeContext, Field
 from .protocols import AnyDecoder, decode_function, takes_null
 from .undecodable import Undecodable
 
 __all__ = ["RecordDecoder"]
-
-_DecodeField: TypeAlias = Callable[[Any, Record], Any]
 
 
 class RecordDecoder(Generic[K, V, U]):
@@ -30,6 +28,8 @@ class RecordDecoder(Generic[K, V, U]):
     __slots__ = (
         "_decode_key",
         "_decode_value",
+        "_is_plain_key",
+        "_is_plain_value",
         "_key_takes_null",
         "_undecodable",
         "_value_takes_null",
@@ -48,8 +48,11 @@ class RecordDecoder(Generic[K, V, U]):
                 f"undecodable is {undecodable!r:.80}; it is kproto.Undecodable, or None to raise "
                 "UndecodableRecordError"
             )
-        self._decode_key = None if key is None else _field_function(key, KEY)
-        self._decode_value = None if value is None else _field_function(value, VALUE)
+        # Codecs that use no context are called without one, in half of the time.
+        self._is_plain_key = uses_no_context(key)
+        self._is_plain_value = uses_no_context(value)
+        self._decode_key = _function(key, KEY)
+        self._decode_value = _function(value, VALUE)
         self._key_takes_null = takes_null(key)
         self._value_takes_null = takes_null(value)
         self._undecodable = undecodable
@@ -97,10 +100,16 @@ class RecordDecoder(Generic[K, V, U]):
         field: Field = KEY
         try:
             if self._decode_key is not None and (key is not None or self._key_takes_null):
-                key = self._decode_key(key, record)
+                if self._is_plain_key:
+                    key = self._decode_key(key)
+                else:
+                    key = self._decode_key(key, DecodeContext(record, KEY))
             field = VALUE
             if self._decode_value is not None and (value is not None or self._value_takes_null):
-                value = self._decode_value(value, record)
+                if self._is_plain_value:
+                    value = self._decode_value(value)
+                else:
+                    value = self._decode_value(value, DecodeContext(record, VALUE))
         except Exception as fault:  # noqa: BLE001 - a codec may raise anything
             error = UndecodableRecordError(
                 f"{type(fault).__name__}: {fault}",
@@ -120,13 +129,10 @@ class RecordDecoder(Generic[K, V, U]):
         return cast("U", undecodable)
 
 
-def _field_function(codec: AnyDecoder[Any], field: Field) -> _DecodeField:
-    """Returns the function that decodes a field from its bytes and its record.
-
-    A `FunctionCodec` uses no context, so none is created for it.
-    """
-    decode = decode_function(codec, field)
-    if isinstance(codec, FunctionCodec) and type(codec).decode is FunctionCodec.decode:
-        from_bytes = codec.from_bytes
-        return lambda data, record: from_bytes(data)
-    return lambda data, record: decode(data, DecodeContext(record, field))
+def _function(codec: AnyDecoder[Any] | None, field: Field) -> Callable[..., Any] | None:
+    if codec is None:
+        return None
+    if isinstance(codec, FunctionCodec) and uses_no_context(codec):
+        from_bytes: Callable[[bytes], Any] = codec.from_bytes
+        return from_bytes
+    return decode_function(codec, field)

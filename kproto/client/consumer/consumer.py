@@ -9,9 +9,8 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from ...codecs.record_decoder import RecordDecoder
 from ...records.type_variables import K, U, V
 from ...tasks import start_task
 from ...wire.errors import ConfigurationError
@@ -33,6 +32,9 @@ from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .poll_status import PollStatus
 from .record_stream import PollTimeoutError, RecordStream
+
+if TYPE_CHECKING:
+    from ...codecs.record_decoder import RecordDecoder
 
 __all__ = ["Consumer", "Start"]
 

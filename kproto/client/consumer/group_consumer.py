@@ -11,9 +11,8 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
-from ...codecs.record_decoder import RecordDecoder
 from ...records import Record
 from ...records.type_variables import K, U, V
 from ...wire.checks import check_whole_number
@@ -63,6 +62,9 @@ from .record_processing import (
 )
 from .record_stream import PollTimeoutError, RecordStream
 from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
+
+if TYPE_CHECKING:
+    from ...codecs.record_decoder import RecordDecoder
 
 __all__ = ["GroupConsumer"]
 

@@ -16,7 +16,6 @@ from functools import partial
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 
-from ...codecs.record_decoder import RecordDecoder
 from ...codecs.undecodable import Undecodable
 from ...records import Record
 from ...records.type_variables import K, U, V
@@ -45,6 +44,9 @@ from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..observing.log_lines import log
 from .poll_status import PollStatus
+
+if TYPE_CHECKING:
+    from ...codecs.record_decoder import RecordDecoder
 
 __all__ = [
     "PollTimeoutError",

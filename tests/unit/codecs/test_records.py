@@ -75,7 +75,7 @@ def test_codec_of_the_value_may_replace_the_key() -> None:
 
 
 def test_nulls_pass_by_the_codecs() -> None:
-    assert RecordEncoder(IntCodec(), JsonCodec()).encode("t", None, None, ()) == (None, None, [])
+    assert RecordEncoder(IntCodec(), JsonCodec()).encode("t", None, None, ()) == (None, None, ())
     decoded = RecordDecoder(IntCodec(), JsonCodec()).decode(record(None, None))
     assert (decoded.key, decoded.value) == (None, None)
 
@@ -167,7 +167,23 @@ def test_codec_that_returns_no_bytes_is_refused() -> None:
 
 def test_headers_of_a_wrong_type_are_refused() -> None:
     with pytest.raises(EncodeError, match=r"headers of type int: pass a list of \(name, value\)"):
-        RecordEncoder(None, StringCodec()).encode("orders", None, "v", 5)  # type: ignore[arg-type]
+        RecordEncoder(None, Noted()).encode("orders", None, "v", 5)  # type: ignore[arg-type]
+
+
+class Shouted(StringCodec):
+    """A subclass that overrides the methods, not the functions."""
+
+    def encode(self, value: str, context: EncodeContext, /) -> bytes:
+        return super().encode(value.upper(), context)
+
+    def decode(self, data: bytes, context: DecodeContext, /) -> str:
+        return super().decode(data, context).lower()
+
+
+def test_methods_of_a_subclass_are_called() -> None:
+    assert RecordEncoder(Shouted(), StringCodec()).encode("t", "k", "v", ())[:2] == (b"K", b"v")
+    decoded = RecordDecoder(Shouted(), StringCodec()).decode(record(b"K", b"V"))
+    assert (decoded.key, decoded.value) == ("k", "V")
 
 
 @pytest.mark.parametrize("codec", [5, "utf-8", StringCodec])
