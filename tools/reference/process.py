@@ -42,7 +42,7 @@ class JavaProgramOperation(IntEnum):
     DECIDE_RIGHTS runs KRaft's authorizer (`rights`). MEASURE runs the measurements of quotas
     (`quotas`). ASSIGN runs the client-side assignors (`assignors`). MEMBER_DATA runs the codec of
     the data that members exchange (`member_data`). MATCH_REGEX runs java.util.regex or re2j
-    (`regexes`).
+    (`regexes`). SERIALIZE runs the serializers of keys and values (`serializers`).
     """
 
     REWRITE = 0
@@ -55,6 +55,7 @@ class JavaProgramOperation(IntEnum):
     ASSIGN = 7
     MEMBER_DATA = 8
     MATCH_REGEX = 9
+    SERIALIZE = 10
 
 
 class Outcome(IntEnum):

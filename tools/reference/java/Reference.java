@@ -68,6 +68,7 @@ public final class Reference {
         Assignors::assign,
         MemberData::answer,
         Regexes::match,
+        Serializers::serialize,
     };
 
     private Reference() {
