@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any, Final
 
 from ..protocol.error_meanings import error_meaning, find_error
@@ -41,6 +42,9 @@ def _header(message: MessageSpec, version: int) -> str:
     return ""
 
 
+#: A KIP, such as KIP-848.
+_KIP: Final = re.compile(r"kip-?([0-9]{1,5})", re.IGNORECASE | re.ASCII)
+
 #: LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown: brokers had their version 0, in
 #: Scala, before the clients jar had it, from which the table of releases is made.
 _FIRST_IN_BROKERS: Final = frozenset({4, 5, 6, 7})
@@ -61,6 +65,10 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if is_kafka and _is_error(options):
         print_error(error_meaning(options.name), as_json=options.json)
+        return 0
+    kip = _KIP.fullmatch(options.name or "") if is_kafka else None
+    if kip is not None:
+        _print_kip(int(kip[1]), as_json=options.json)
         return 0
     is_one = options.version is not None or options.diff is not None
     message = _message(options.name, known, one=is_one)
@@ -274,6 +282,23 @@ def _added_words(message: MessageSpec, version: int, added: str | None) -> str:
     if added == study.releases()[0]:  # of which release it is new is not known
         return f"in Kafka {added} or earlier"
     return f"added in Kafka {added}"
+
+
+def _print_kip(number: int, *, as_json: bool) -> None:
+    """Prints the versions that a KIP brought. Raises UnknownNameError if there are none."""
+    notes = study.notes_of_kip(number)
+    if not notes:
+        raise study.UnknownNameError(f"no version of an API is known to come from KIP-{number}")
+    if as_json:
+        print_json([note.to_json() for note in notes])
+        return
+    title = next(kip.title for kip in notes[0].kips if kip.number == number)
+    print(f"KIP-{number} {title}".rstrip())
+    rows = [
+        (note.api, str(note.version), study.added_in(note.api, note.version) or "", note.change)
+        for note in notes
+    ]
+    print_table(("API", "VERSION", "SINCE", "CHANGE"), rows)
 
 
 def _note(message: MessageSpec, version: int) -> study.VersionNote | None:

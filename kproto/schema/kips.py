@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any
 
 from .data_files import read_data
-from .release_table import api_name
+from .release_table import api_name, api_names
 
-__all__ = ["Kip", "VersionNote", "version_note", "version_notes"]
+__all__ = ["Kip", "VersionNote", "notes_of_kip", "version_note", "version_notes"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -103,3 +103,13 @@ def version_note(api: int | str, version: int) -> VersionNote | None:
     """
     _, name = api_name(api)
     return _notes().get(name, {}).get(version)
+
+
+def notes_of_kip(number: int) -> tuple[VersionNote, ...]:
+    """Returns the notes that name a KIP, by API key and version; empty if no version names it."""
+    return tuple(
+        note
+        for api in api_names().values()
+        for note in version_notes(api)
+        if any(kip.number == number for kip in note.kips)
+    )

@@ -44,7 +44,7 @@ from .definition_comparison import (
 from .definition_folders import read_definitions
 from .definitions import Definitions, union
 from .glossary import load_glossary
-from .kips import Kip, VersionNote, version_note, version_notes
+from .kips import Kip, VersionNote, notes_of_kip, version_note, version_notes
 from .layout_table import LayoutRow, least_size, message_rows
 from .release_table import (
     ApiRange,
@@ -88,6 +88,7 @@ __all__ = [
     "message_layout",
     "message_rows",
     "messages",
+    "notes_of_kip",
     "ranges",
     "read_definitions",
     "release_definitions",

@@ -228,3 +228,15 @@ def test_first_release_of_a_version_is_told_as_far_as_it_is_known(
 ) -> None:
     assert main(["inspect", name, "--version", str(version)]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_kip_shows_the_versions_that_it_brought(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "kip-848"]) == 0
+    title, _, *rows = capsys.readouterr().out.splitlines()
+    assert title.startswith("KIP-848 ")
+    assert ["ConsumerGroupHeartbeat", "0", "3.7.0"] in [row.split()[:3] for row in rows]
+    assert main(["inspect", "KIP-848", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == len(rows)
+    assert main(["inspect", "KIP-1"]) != 0
+    assert "no version of an API is known to come from KIP-1" in capsys.readouterr().err
