@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from ..stored.transaction_markers import TxnMarker
 from ..wire.errors import ConfigurationError
@@ -17,17 +17,12 @@ from .api_error import api_error
 from .authorizer import Acl, Authorizer
 from .client_telemetry import ClientTelemetry
 from .config_changes import ConfigChange, apply_changes
-from .coordinators import CoordinatorType, InternalTopicCoordinators
+from .coordinators import CoordinatorType
 from .dynamic_configs import ALL_BROKERS, BrokerConfigManager, ClientMetricsConfigManager
+from .effective_group_configs import EffectiveGroupConfigs
 from .features import TRANSACTION_VERSION, FeatureManager, FeatureUpdate, initial_levels
-from .group_configs import GROUP_SETTINGS, GroupConfigManager
-from .groups import (
-    ClassicGroupLimits,
-    ClockReading,
-    ConsumerGroupConfig,
-    GroupMetadataManager,
-    MigrationPolicy,
-)
+from .group_configs import GroupConfigManager
+from .groups import ClassicGroupLimits, ClockReading, GroupMetadataManager
 from .groups.group_coordinator import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, GroupCoordinator
 from .leader_and_isr import NO_LEADER, LeaderAndIsr
 from .leader_election import (
@@ -45,6 +40,12 @@ from .replica_placement import Replicas, place_added_partitions, place_replicas
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
+from .share import (
+    SHARE_STATE_TOPIC,
+    SHARE_STATE_TOPIC_CONFIGS,
+    ShareCoordinator,
+    SharePartitionManager,
+)
 from .storage.storage_limit import StorageLimit
 from .topic_configs import LIST_DEFAULTS, TopicConfig
 from .topics import Topic, Topics
@@ -101,7 +102,10 @@ class ClusterState:
         self.client_metrics_configs = ClientMetricsConfigManager()
         self._client_telemetry: dict[int, ClientTelemetry] = {}
         self._logger_levels: dict[int, LoggerLevels] = {}
-        consumer_limits = _consumer_limits(settings)
+        #: The configs that apply to each group.
+        self.effective_group_configs = EffectiveGroupConfigs(
+            settings, self.broker_configs, self.group_configs
+        )
         #: The groups that are loaded from `__consumer_offsets`, of all coordinators.
         self.groups = GroupMetadataManager(
             ClassicGroupLimits(
@@ -109,12 +113,9 @@ class ClusterState:
                 settings.group_new_member_join_timeout_ms,
                 settings.group_max_size,
             ),
-            lambda group_id: _with_overrides(
-                consumer_limits,
-                self.broker_configs.configs_of(ALL_BROKERS),
-                self.group_configs.configs_of(group_id),
-            ),
+            self.effective_group_configs.consumer,
             self.topics,
+            self.effective_group_configs.share,
         )
         self.group_coordinator = GroupCoordinator(
             self.topics,
@@ -131,7 +132,12 @@ class ClusterState:
             allows_two_phases=settings.transaction_two_phase_commit_enable,
             expiration_ms=settings.transactional_id_expiration_ms,
         )
-        self._coordinators = InternalTopicCoordinators(self._internal_leaders_and_isrs)
+        self.share_coordinator = ShareCoordinator(
+            self.topics,
+            lambda: self.topics.add(self.plan_automatic_topic(SHARE_STATE_TOPIC)),
+            updates_per_snapshot=settings.share_coordinator_snapshot_update_records_per_snapshot,
+        )
+        self._share_partitions: dict[int, SharePartitionManager] = {}
         self._next_producer_id = 0
 
     # Nodes
@@ -184,6 +190,7 @@ class ClusterState:
             return
         controls = self.controller_id == node
         self._stopped.add(node)
+        self._share_partitions.pop(node, None)
         logger.info("broker %d is stopped", node)
         alive = self.alive
         self._change(lambda leader_and_isr: after_broker_stop(leader_and_isr, node, alive))
@@ -212,10 +219,7 @@ class ClusterState:
             )
 
     def _change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Replaces the leader and ISR of each partition by the result of `decide`.
-
-        The partitions of `__share_group_state`, which has no log, are included.
-        """
+        """Replaces the leader and ISR of each partition by the result of `decide`."""
         moved = left = 0
         for topic in self.topics:
             for partition in topic.partitions:
@@ -223,7 +227,6 @@ class ClusterState:
                 if partition.update_leader_and_isr(decided):
                     moved += 1
                     left += partition.leader_and_isr.leader == NO_LEADER
-        self._coordinators.change(decide)
         if moved:
             logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
 
@@ -257,6 +260,16 @@ class ClusterState:
             self._settings.quota_window_size_seconds * 1000,
             self._settings.max_throttle_ms,
         )
+
+    def share_partitions_of(self, node: int) -> SharePartitionManager:
+        """Returns the share partitions and share sessions of a node; a restart ends all."""
+        if node not in self._share_partitions:
+            self._share_partitions[node] = SharePartitionManager(
+                self.share_coordinator,
+                self.effective_group_configs.share_partition,
+                max_sessions=self._settings.group_share_max_share_sessions,
+            )
+        return self._share_partitions[node]
 
     # Controller and coordinators
 
@@ -292,12 +305,12 @@ class ClusterState:
 
         `kind` determines whether `key` is a group id, a transactional id or a share partition. The
         first lookup of a group id creates `__consumer_offsets`. The first lookup of a transactional
-        id creates `__transaction_state`.
+        id creates `__transaction_state`, and that of a share partition `__share_group_state`.
         """
         if not self.alive:
             return NO_LEADER
         if kind is CoordinatorType.SHARE:
-            return self._coordinators.of(kind, key)
+            return self.share_coordinator.coordinator(key)
         coordinator: GroupCoordinator | TransactionCoordinator = self.group_coordinator
         name = OFFSETS_TOPIC
         if kind is CoordinatorType.TRANSACTION:
@@ -325,11 +338,6 @@ class ClusterState:
             self.group_coordinator.end_transaction(
                 partition, marker.producer_id, is_commit=marker.is_commit
             )
-
-    def _internal_leaders_and_isrs(self, partitions: int) -> list[LeaderAndIsr]:
-        return [
-            initial_leader_and_isr(its, self.alive) for its in self._internal_replicas(partitions)
-        ]
 
     def _internal_replicas(self, partitions: int) -> list[Replicas]:
         return self._assign_replicas(
@@ -409,14 +417,18 @@ class ClusterState:
     def plan_automatic_topic(self, name: str) -> Topic:
         """Returns a topic for auto-creation, as `plan_topic` does, and raises the same errors.
 
-        `__consumer_offsets` and `__transaction_state` get the configs of Kafka's internal topics,
-        and the partition counts from `settings`.
+        Kafka's internal topics get the configs with which Kafka creates them, and the partition
+        counts from `settings`.
         """
         internal = {
             OFFSETS_TOPIC: (self._settings.offsets_topic_num_partitions, OFFSETS_TOPIC_CONFIGS),
             TRANSACTION_TOPIC: (
                 self._settings.transaction_state_log_num_partitions,
                 TRANSACTION_TOPIC_CONFIGS,
+            ),
+            SHARE_STATE_TOPIC: (
+                settings.share_coordinator_state_topic_num_partitions,
+                SHARE_STATE_TOPIC_CONFIGS,
             ),
         }
         if name not in internal:
@@ -527,12 +539,13 @@ class ClusterState:
         self.topics.on_partitions_added()
 
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
-        """Deletes a topic, its records, and the offsets that groups have committed for it.
+        """Deletes a topic, its records, and the offsets and share states of groups for it.
 
         Groups without a coordinator at this time keep their offsets.
         """
         self.topics.remove(topic)
         self.group_coordinator.on_topic_deleted(topic, now)
+        self.share_coordinator.on_topic_deleted(topic, now)
 
     def _assign_replicas(
         self,
@@ -558,35 +571,6 @@ class ClusterState:
     def _alternate_racks(self, nodes: list[int]) -> list[int]:
         racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
         return alternate_racks(nodes, racks)
-
-
-def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
-    """Returns the default config of a group of the consumer protocol, from the broker's settings.
-
-    Dynamic configs of a group override it.
-    """
-    return ConsumerGroupConfig(
-        settings.group_consumer_session_timeout_ms,
-        settings.group_consumer_heartbeat_interval_ms,
-        settings.group_consumer_max_size,
-        settings.group_consumer_assignors,
-        settings.group_consumer_assignment_interval_ms,
-        settings.group_consumer_regex_refresh_interval_ms,
-        MigrationPolicy(settings.group_consumer_migration_policy),
-        settings.group_max_size,
-    )
-
-
-def _with_overrides(
-    limits: ConsumerGroupConfig, of_brokers: Mapping[str, str], configs: Mapping[str, str]
-) -> ConsumerGroupConfig:
-    """Returns `limits` with the dynamic configs of all brokers and of one group."""
-    overrides: dict[str, Any] = {}
-    for name, setting in GROUP_SETTINGS.items():
-        text = configs.get(name, of_brokers.get(f"group.{name}"))
-        if text is not None:
-            overrides[setting.field] = int(text)
-    return limits._replace(**overrides)
 
 
 def _authorizer(settings: BrokerSettings) -> Authorizer | None:

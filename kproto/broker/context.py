@@ -9,13 +9,14 @@ from ..clock import Clock
 from .api_error import api_error
 from .cluster_state import ClusterState
 from .faults.outcomes import Refuse
-from .features import GROUP_VERSION
+from .features import GROUP_VERSION, SHARE_VERSION
 from .fetch_sessions import FetchSessionCache
 from .groups import ClockReading
 from .groups.group_coordinator import GroupCoordinator
 from .listeners import PLAINTEXT, Endpoint
 from .principals import ANONYMOUS, Principal
 from .settings import BrokerSettings
+from .share import SharePartitionManager
 from .transactions.transaction_coordinator import TransactionCoordinator
 
 __all__ = ["ANONYMOUS", "Context", "Principal", "read_clock"]
@@ -30,7 +31,7 @@ class Context:
     the client authenticated by a delegation token. `security_protocol` of the listener is
     PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `fetch_sessions` has the fetch sessions of this
     node. `refuse` is an error that a test injects and that the handler sets in its response; None
-    for no error.
+    for no error. `connection_id` names the connection; it is unique within the node.
     """
 
     cluster: ClusterState
@@ -45,6 +46,7 @@ class Context:
     security_protocol: str = PLAINTEXT
     fetch_sessions: FetchSessionCache = field(default_factory=FetchSessionCache)
     refuse: Refuse | None = None
+    connection_id: str = ""
 
     @property
     def node_id(self) -> int:
@@ -60,6 +62,11 @@ class Context:
     def transaction_coordinator(self) -> TransactionCoordinator:
         """Returns the transaction coordinator of the cluster."""
         return self.cluster.transaction_coordinator
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """Returns the share partitions and share sessions of the node."""
+        return self.cluster.share_partitions_of(self.node_id)
 
     @property
     def now(self) -> ClockReading:
@@ -80,6 +87,11 @@ class Context:
             raise api_error(
                 "UNSUPPORTED_VERSION", "the consumer protocol is not enabled on the broker"
             )
+
+    def check_share_groups(self) -> None:
+        """Raises UNSUPPORTED_VERSION if share groups (KIP-932) are not enabled."""
+        if self.cluster.features.levels.get(SHARE_VERSION, 1) <= 0:
+            raise api_error("UNSUPPORTED_VERSION", "share groups are not enabled on the broker")
 
 
 def read_clock(clock: Clock) -> ClockReading:

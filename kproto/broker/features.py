@@ -1,7 +1,7 @@
 """Holds the finalized features of a cluster, and applies UpdateFeatures (KIP-584, KIP-1022).
 
-The features and levels are those of Kafka 4.4.0. Of the features, transaction.version and
-group.version have an effect.
+The features and levels are those of Kafka 4.4.0. Of the features, transaction.version,
+group.version and share.version have an effect.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .settings import BrokerSettings
 __all__ = [
     "FEATURES",
     "GROUP_VERSION",
+    "SHARE_VERSION",
     "TRANSACTION_VERSION",
     "FeatureManager",
     "FeatureUpdate",
@@ -25,6 +26,7 @@ __all__ = [
 
 TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
+SHARE_VERSION: Final = "share.version"
 _METADATA_VERSION: Final = "metadata.version"
 
 
@@ -43,7 +45,7 @@ FEATURES: Final[Mapping[str, Feature]] = MappingProxyType(
         GROUP_VERSION: Feature(0, 1, 1),
         "kraft.version": Feature(0, 1, 0),
         _METADATA_VERSION: Feature(7, 33, 33),
-        "share.version": Feature(0, 2, 2),
+        SHARE_VERSION: Feature(0, 2, 2),
         "streams.version": Feature(0, 1, 1),
         TRANSACTION_VERSION: Feature(0, 2, 2),
     }

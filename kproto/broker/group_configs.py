@@ -1,8 +1,8 @@
-"""Holds and validates the dynamic configs of groups (KIP-848).
+"""Holds and validates the dynamic configs of groups (KIP-848, KIP-932).
 
-The configs of groups of the consumer protocol override broker settings. The configs of share groups
-and streams groups are stored and described, but have no effect. The order of checks and the error
-messages equal those of Kafka 4.4.0.
+The configs of groups of the consumer protocol and of share groups override broker settings. The
+configs of streams groups are stored and described, but have no effect. The order of checks and the
+error messages equal those of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from .config_changes import AlterOp, ConfigChange, apply_changes
 from .config_table import BROKER, GROUP, checked_value, config_defs
 from .settings import BrokerSettings
 
-__all__ = ["GROUP_SETTINGS", "AlterOp", "GroupConfigManager", "GroupSetting"]
+__all__ = [
+    "GROUP_SETTINGS",
+    "SHARE_GROUP_SETTINGS",
+    "SHARE_PARTITION_SETTINGS",
+    "AlterOp",
+    "GroupConfigManager",
+    "GroupSetting",
+]
 
 #: Bounds of consumer.assignment.interval.ms in ms: Kafka's defaults. The embedded broker has no
 #: setting for them.
@@ -24,9 +31,10 @@ _ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
 
 
 class GroupSetting(NamedTuple):
-    """Describes a group config; all values are in ms.
+    """Describes a group config that is a number; times are in ms.
 
-    `field` is the field of the group config in `ConsumerGroupConfig`. `value` returns the broker's
+    `field` is the field of the config in `ConsumerGroupConfig`, `ShareGroupConfig` or
+    `SharePartitionConfig`. `value` returns the broker's
     setting. `bounds` returns the minimum and the maximum that the broker's settings allow. As in
     Kafka, the error message for a value outside of `bounds` differs from the error message for a
     value below the fixed minimum of `config_table`.
@@ -41,7 +49,7 @@ _SESSION: Final = "consumer.session.timeout.ms"
 _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 _ASSIGNMENT: Final = "consumer.assignment.interval.ms"
 
-#: The group configs by name.
+#: The configs of groups of the consumer protocol by name.
 GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
     {
         _ASSIGNMENT: GroupSetting(
@@ -67,6 +75,71 @@ GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
         ),
     }
 )
+
+_SHARE_SESSION: Final = "share.session.timeout.ms"
+_SHARE_HEARTBEAT: Final = "share.heartbeat.interval.ms"
+
+#: The configs of the members of share groups by name.
+SHARE_GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
+    {
+        "share.assignment.interval.ms": GroupSetting(
+            "assignment_interval_ms",
+            lambda it: it.group_share_assignment_interval_ms,
+            lambda it: _ASSIGNMENT_BOUNDS_MS,
+        ),
+        _SHARE_HEARTBEAT: GroupSetting(
+            "heartbeat_interval_ms",
+            lambda it: it.group_share_heartbeat_interval_ms,
+            lambda it: (
+                it.group_share_min_heartbeat_interval_ms,
+                it.group_share_max_heartbeat_interval_ms,
+            ),
+        ),
+        _SHARE_SESSION: GroupSetting(
+            "session_timeout_ms",
+            lambda it: it.group_share_session_timeout_ms,
+            lambda it: (
+                it.group_share_min_session_timeout_ms,
+                it.group_share_max_session_timeout_ms,
+            ),
+        ),
+    }
+)
+
+#: The configs of share partitions by name.
+SHARE_PARTITION_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
+    {
+        "share.delivery.count.limit": GroupSetting(
+            "delivery_count_limit",
+            lambda it: it.group_share_delivery_count_limit,
+            lambda it: (
+                it.group_share_min_delivery_count_limit,
+                it.group_share_max_delivery_count_limit,
+            ),
+        ),
+        "share.partition.max.record.locks": GroupSetting(
+            "max_record_locks",
+            lambda it: it.group_share_partition_max_record_locks,
+            lambda it: (
+                it.group_share_min_partition_max_record_locks,
+                it.group_share_max_partition_max_record_locks,
+            ),
+        ),
+        "share.record.lock.duration.ms": GroupSetting(
+            "lock_duration_ms",
+            lambda it: it.group_share_record_lock_duration_ms,
+            lambda it: (
+                it.group_share_min_record_lock_duration_ms,
+                it.group_share_max_record_lock_duration_ms,
+            ),
+        ),
+    }
+)
+
+_ALL_SETTINGS: Final = {**GROUP_SETTINGS, **SHARE_GROUP_SETTINGS, **SHARE_PARTITION_SETTINGS}
+
+#: The pairs of a session timeout and a heartbeat interval; the timeout must be greater.
+_SESSIONS: Final = ((_SESSION, _HEARTBEAT), (_SHARE_SESSION, _SHARE_HEARTBEAT))
 
 
 class GroupConfigManager:
@@ -116,18 +189,18 @@ class GroupConfigManager:
                 raise api_error(
                     "INVALID_CONFIG", f"{name} must be in the range {least} to {most} inclusive."
                 )
-        session, heartbeat = (
-            int(texts.get(name, GROUP_SETTINGS[name].value(self._settings)))
-            for name in (_SESSION, _HEARTBEAT)
-        )
-        if session <= heartbeat:
-            raise api_error("INVALID_CONFIG", f"{_SESSION} must be greater than {_HEARTBEAT}")
+        for names in _SESSIONS:
+            session, heartbeat = (
+                int(texts.get(name, _ALL_SETTINGS[name].value(self._settings))) for name in names
+            )
+            if session <= heartbeat:
+                raise api_error("INVALID_CONFIG", f"{names[0]} must be greater than {names[1]}")
         return texts
 
     def _bounds(self, name: str) -> tuple[int | None, int]:
         """Returns the bounds that broker configs set for a group config; None for no bounds."""
-        if name in GROUP_SETTINGS:
-            return GROUP_SETTINGS[name].bounds(self._settings)
+        if name in _ALL_SETTINGS:
+            return _ALL_SETTINGS[name].bounds(self._settings)
         kind, _, rest = name.partition(".")
         brokers = config_defs(BROKER)
         bounds = [brokers.get(f"group.{kind}.{bound}.{rest}") for bound in ("min", "max")]

@@ -121,6 +121,7 @@ class Session(asyncio.BufferedProtocol):
             if len(self._context.cluster.nodes) > 1:  # all nodes log to the same logger
                 self.peer = f"broker {self._context.node_id}: {self.peer}"
             self._context = replace(self._context, host=address[0])
+        self._context = replace(self._context, connection_id=f"{self.peer}-{id(self)}")
         self._set_certificate_principal(transport)
         self._last_active = self._clock.monotonic()
         self._timer = self._clock.call_later(self._idle_limit, self._check_idle)
@@ -195,6 +196,8 @@ class Session(asyncio.BufferedProtocol):
     def _on_processing_ended(self, worker: asyncio.Task[None]) -> None:
         if not worker.cancelled():
             worker.exception()  # retrieved here, logged by `_process_requests`
+        context = self._context
+        context.share_partitions.on_disconnect(context.connection_id, context.now)
         self._on_closed(self)
         self.closed.set_result(None)
 

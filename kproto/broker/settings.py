@@ -17,6 +17,7 @@ from .log_escaping import is_encodable
 from .releases import Release, check_release, is_before
 from .replica_selector import check_selector
 from .security.users import check_users
+from .share_group_settings import SHARE_GROUP_LEAST, check_share_groups
 
 __all__ = ["BrokerSettings"]
 
@@ -75,6 +76,7 @@ _LEAST: Final = {
     "group_consumer_max_size": 1,
     "group_consumer_assignment_interval_ms": 0,
     "group_consumer_regex_refresh_interval_ms": 10_000,
+    **SHARE_GROUP_LEAST,
 }
 
 
@@ -264,6 +266,52 @@ class BrokerSettings:
     #: The allowed conversions of groups that have members (group.consumer.migration.policy):
     #: disabled, upgrade (classic to consumer), downgrade (consumer to classic), bidirectional.
     group_consumer_migration_policy: str = "bidirectional"
+    #: Session timeout of members of share groups, KIP-932 (group.share.session.timeout.ms).
+    group_share_session_timeout_ms: int = 45_000
+    #: Minimum session timeout (group.share.min.session.timeout.ms).
+    group_share_min_session_timeout_ms: int = 45_000
+    #: Maximum session timeout (group.share.max.session.timeout.ms).
+    group_share_max_session_timeout_ms: int = 60_000
+    #: Heartbeat interval of share groups (group.share.heartbeat.interval.ms). A member gets a new
+    #: assignment at its next heartbeat.
+    group_share_heartbeat_interval_ms: int = 5_000
+    #: Minimum heartbeat interval (group.share.min.heartbeat.interval.ms).
+    group_share_min_heartbeat_interval_ms: int = 5_000
+    #: Maximum heartbeat interval (group.share.max.heartbeat.interval.ms).
+    group_share_max_heartbeat_interval_ms: int = 15_000
+    #: Maximum members of a share group (group.share.max.size).
+    group_share_max_size: int = 200
+    #: Minimum time between two target assignments of a share group
+    #: (group.share.assignment.interval.ms). Kafka's default is 1000, to combine many changes; a
+    #: test would wait that long for each change.
+    group_share_assignment_interval_ms: int = 0
+    #: How often a record is delivered before it is archived (group.share.delivery.count.limit).
+    group_share_delivery_count_limit: int = 5
+    #: Minimum of share.delivery.count.limit (group.share.min.delivery.count.limit).
+    group_share_min_delivery_count_limit: int = 2
+    #: Maximum of share.delivery.count.limit (group.share.max.delivery.count.limit).
+    group_share_max_delivery_count_limit: int = 10
+    #: How long a member holds the acquisition lock of a record
+    #: (group.share.record.lock.duration.ms). After that, the record is delivered again.
+    group_share_record_lock_duration_ms: int = 30_000
+    #: Minimum of share.record.lock.duration.ms (group.share.min.record.lock.duration.ms).
+    group_share_min_record_lock_duration_ms: int = 15_000
+    #: Maximum of share.record.lock.duration.ms (group.share.max.record.lock.duration.ms).
+    group_share_max_record_lock_duration_ms: int = 60_000
+    #: Maximum records in flight of a share partition (group.share.partition.max.record.locks).
+    group_share_partition_max_record_locks: int = 2_000
+    #: Minimum of share.partition.max.record.locks (group.share.min.partition.max.record.locks).
+    group_share_min_partition_max_record_locks: int = 100
+    #: Maximum of share.partition.max.record.locks (group.share.max.partition.max.record.locks).
+    group_share_max_partition_max_record_locks: int = 4_000
+    #: Maximum share sessions of a broker (group.share.max.share.sessions).
+    group_share_max_share_sessions: int = 2_000
+    #: Partitions of `__share_group_state`, whose leaders store the state of share partitions
+    #: (share.coordinator.state.topic.num.partitions).
+    share_coordinator_state_topic_num_partitions: int = 50
+    #: How many ShareUpdate records the share coordinator appends before the next ShareSnapshot
+    #: (share.coordinator.snapshot.update.records.per.snapshot).
+    share_coordinator_snapshot_update_records_per_snapshot: int = 500
     #: Whether ApiVersions lists GetTelemetrySubscriptions and PushTelemetry (KIP-714), so that
     #: clients push metrics. Kafka lists them only with a metrics reporter that implements
     #: ClientTelemetry. The broker validates pushed metrics, and drops them.
@@ -305,6 +353,7 @@ class BrokerSettings:
                 "could join"
             )
         check_consumer_groups(self)
+        check_share_groups(self)
         version: object = self.transaction_version
         if version is not None and version not in _TRANSACTION_VERSIONS:
             raise ConfigurationError(

@@ -66,6 +66,38 @@ _VALUES: Final[Mapping[str, Callable[[BrokerSettings], object]]] = MappingProxyT
         "group.max.session.timeout.ms": lambda it: it.group_max_session_timeout_ms,
         "group.max.size": lambda it: it.group_max_size,
         "group.min.session.timeout.ms": lambda it: it.group_min_session_timeout_ms,
+        "group.share.assignment.interval.ms": lambda it: it.group_share_assignment_interval_ms,
+        "group.share.delivery.count.limit": lambda it: it.group_share_delivery_count_limit,
+        "group.share.heartbeat.interval.ms": lambda it: it.group_share_heartbeat_interval_ms,
+        "group.share.max.delivery.count.limit": lambda it: it.group_share_max_delivery_count_limit,
+        "group.share.max.heartbeat.interval.ms": lambda it: (
+            it.group_share_max_heartbeat_interval_ms
+        ),
+        "group.share.max.partition.max.record.locks": lambda it: (
+            it.group_share_max_partition_max_record_locks
+        ),
+        "group.share.max.record.lock.duration.ms": lambda it: (
+            it.group_share_max_record_lock_duration_ms
+        ),
+        "group.share.max.session.timeout.ms": lambda it: it.group_share_max_session_timeout_ms,
+        "group.share.max.share.sessions": lambda it: it.group_share_max_share_sessions,
+        "group.share.max.size": lambda it: it.group_share_max_size,
+        "group.share.min.delivery.count.limit": lambda it: it.group_share_min_delivery_count_limit,
+        "group.share.min.heartbeat.interval.ms": lambda it: (
+            it.group_share_min_heartbeat_interval_ms
+        ),
+        "group.share.min.partition.max.record.locks": lambda it: (
+            it.group_share_min_partition_max_record_locks
+        ),
+        "group.share.min.record.lock.duration.ms": lambda it: (
+            it.group_share_min_record_lock_duration_ms
+        ),
+        "group.share.min.session.timeout.ms": lambda it: it.group_share_min_session_timeout_ms,
+        "group.share.partition.max.record.locks": lambda it: (
+            it.group_share_partition_max_record_locks
+        ),
+        "group.share.record.lock.duration.ms": lambda it: it.group_share_record_lock_duration_ms,
+        "group.share.session.timeout.ms": lambda it: it.group_share_session_timeout_ms,
         "listeners": lambda it: ",".join(
             f"{one.name}://{one.host}:{one.port}" for one in it.all_listeners
         ),
@@ -88,6 +120,12 @@ _VALUES: Final[Mapping[str, Callable[[BrokerSettings], object]]] = MappingProxyT
         "quota.window.size.seconds": lambda it: it.quota_window_size_seconds,
         "replica.selector.class": lambda it: it.replica_selector,
         "sasl.server.max.receive.size": lambda it: it.sasl_max_receive_bytes,
+        "share.coordinator.snapshot.update.records.per.snapshot": lambda it: (
+            it.share_coordinator_snapshot_update_records_per_snapshot
+        ),
+        "share.coordinator.state.topic.num.partitions": lambda it: (
+            it.share_coordinator_state_topic_num_partitions
+        ),
         "socket.request.max.bytes": lambda it: it.max_frame_bytes,
         "super.users": lambda it: ";".join(it.super_users) or None,
         "transaction.max.timeout.ms": lambda it: it.transaction_max_timeout_ms,

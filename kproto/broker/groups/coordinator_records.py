@@ -1,8 +1,8 @@
 """Converts classic groups and committed offsets to records, and loads all groups from records.
 
 The records are those of `__consumer_offsets`. `consumer.consumer_group_records` creates the records
-of groups of the consumer protocol. Keys and values have the versions that Kafka 4.4's
-GroupCoordinatorRecordHelpers writes.
+of groups of the consumer protocol, and `share.share_group_records` those of share groups. Keys and
+values have the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ...messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from ...messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from ...messages.offset_commit_key import OffsetCommitKey
 from ...messages.offset_commit_value import OffsetCommitValue
+from ...messages.share_group_metadata_key import ShareGroupMetadataKey
 from ...records import Record, encode_batch
 from ...stored.coordinator_records import (
     CoordinatorRecord,
@@ -31,6 +32,7 @@ from ...wire.errors import DecodeError
 from .committed_offsets import CommittedOffset, CommittedOffsets
 from .consumer.persisted_state import ConsumerKey, PersistedState
 from .group_metadata import GroupMetadata, MemberMetadata
+from .share.share_group_state import ShareKey, SharePersistedState
 
 __all__ = [
     "OFFSETS_TOPIC",
@@ -62,12 +64,13 @@ _NO_TIME: Final = -1
 class StoredGroup:
     """Holds a group that was read from its records.
 
-    `metadata` is set for a classic group. `consumer` is set for a group of the consumer protocol.
-    If both are None, the group has only committed offsets.
+    `metadata` is set for a classic group, `consumer` for a group of the consumer protocol, `share`
+    for a share group. If all are None, the group has only committed offsets.
     """
 
     metadata: GroupMetadata | None = None
     consumer: PersistedState | None = None
+    share: SharePersistedState | None = None
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
 
 
@@ -162,7 +165,7 @@ def load(
 ) -> dict[str, StoredGroup]:
     """Replays the log of a partition of `__consumer_offsets`; returns the groups by group id.
 
-    Skips records of other group types. Skips records that cannot be decoded, and logs a warning.
+    Skips records of streams groups. Skips records that cannot be decoded, and logs a warning.
     """
     groups: dict[str, StoredGroup] = {}
     for entry in records:
@@ -222,6 +225,8 @@ def _replay(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:
             _drop_empty(groups, key.group)
     elif isinstance(key, ConsumerKey):
         _replay_consumer_group(groups, key, record)
+    elif isinstance(key, ShareKey):
+        _replay_share_group(groups, key, record)
 
 
 def _replay_consumer_group(
@@ -243,10 +248,30 @@ def _replay_consumer_group(
     state.replay(record)
 
 
+def _replay_share_group(
+    groups: dict[str, StoredGroup], key: ShareKey, record: CoordinatorRecord
+) -> None:
+    """Replays a record of a share group; ignores tombstones of an unknown group."""
+    group_id = key.group_id
+    if record.value is not None:
+        group = groups.setdefault(group_id, StoredGroup())
+        group.share = group.share or SharePersistedState()
+    elif group_id not in groups or groups[group_id].share is None:
+        return
+    elif isinstance(key, ShareGroupMetadataKey):
+        groups[group_id].share = None
+        _drop_empty(groups, group_id)
+        return
+    state = groups[group_id].share
+    assert state is not None
+    state.replay(record)
+
+
 def _drop_empty(groups: dict[str, StoredGroup], group_id: str) -> None:
     """Removes a group if it has neither state nor offsets."""
     group = groups[group_id]
-    if group.metadata is None and group.consumer is None and not group.offsets.partitions:
+    states = group.metadata, group.consumer, group.share
+    if states == (None, None, None) and not group.offsets.partitions:
         del groups[group_id]
 
 

@@ -4,16 +4,16 @@ A group id hashes to a partition of `__consumer_offsets`, and the leader of that
 group's coordinator. `GroupCoordinator` finds the coordinator, and writes the records of a change to
 the partition before the change takes effect. When the leader epoch of a partition changes, the
 groups of the partition are unloaded, and the next request loads these groups from the log.
-`GroupMetadataManager` has the loaded groups by id, and converts them between the protocols.
+`group_metadata_manager` has the loaded groups by id.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from ...records import Record, RecordBatch
 from ...stored.coordinator_records import CoordinatorRecord
@@ -25,33 +25,28 @@ from ..leader_and_isr import NO_LEADER
 from ..log_escaping import log_safe
 from ..storage.partition import Partition
 from ..topics import Topic, Topics
-from .classic_group import ClassicGroup
 from .classic_group_state import ClassicGroupState
 from .clock_reading import ClockReading
 from .committed_offsets import TopicPartition, expired_offsets
 from .consumer import ConsumerGroup
-from .consumer.group_change import GroupChange
-from .consumer.persisted_state import PersistedState
 from .coordinator_records import (
     OFFSETS_TOPIC,
-    StoredGroup,
     TransactionalRecord,
     TransactionEnd,
     batch_of,
-    group_record,
     group_tombstone,
     load,
     offset_tombstone,
 )
-from .group_limits import ClassicGroupLimits, ConsumerGroupConfig
-from .migration import convert_to_classic_group, convert_to_consumer_group, group_tombstones_of
+from .group_metadata_manager import AnyGroup, GroupMetadataManager, OffsetsGroup
+from .migration import group_tombstones_of
+from .share import ShareGroup
+from .share.share_group_records import group_tombstones as share_group_tombstones
 
 __all__ = [
     "OFFSETS_TOPIC",
     "OFFSETS_TOPIC_CONFIGS",
-    "AnyGroup",
     "GroupCoordinator",
-    "GroupMetadataManager",
 ]
 
 logger = logging.getLogger("kproto.broker")
@@ -161,21 +156,56 @@ class GroupCoordinator:
         group = self._groups.find(group_id, now)
         return None if group is None or self._remove_expired(group, now) else group
 
-    def get_or_create(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup:
+    def find_with_offsets(
+        self, node_id: int, group_id: str, now: ClockReading
+    ) -> OffsetsGroup | None:
+        """Returns a group that commits offsets, as `find` does.
+
+        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a share group.
+        """
+        group = self.find(node_id, group_id, now)
+        if isinstance(group, ShareGroup):
+            raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is not a consumer group.")
+        return group
+
+    def find_share_group(self, node_id: int, group_id: str, now: ClockReading) -> ShareGroup:
+        """Returns a share group, as `find` does.
+
+        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a missing group or a group of another
+        type.
+        """
+        group = self.find(node_id, group_id, now)
+        if not isinstance(group, ShareGroup):
+            what = "not found" if group is None else "is not a share group"
+            raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} {what}.")
+        return group
+
+    def get_or_create(self, node_id: int, group_id: str, now: ClockReading) -> OffsetsGroup:
         """Returns a group, or a new empty classic group that is not stored yet.
 
-        Raises NOT_COORDINATOR.
+        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a share group.
         """
-        return self.find(node_id, group_id, now) or self._groups.get_or_create(
+        return self.find_with_offsets(node_id, group_id, now) or self._groups.get_or_create(
             group_id, now, persist=False
         )
 
+    def get_or_create_share_group(
+        self, node_id: int, group_id: str, now: ClockReading
+    ) -> ShareGroup:
+        """Returns the share group that a member joins; creates it if necessary.
+
+        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a group of another type.
+        """
+        self.find(node_id, group_id, now)
+        return self._groups.get_or_create_share_group(group_id, now)
+
     def get_or_create_classic_group(
         self, node_id: int, group_id: str, now: ClockReading
-    ) -> AnyGroup:
+    ) -> OffsetsGroup:
         """Returns the group that a new member of the classic protocol joins.
 
-        Creates a group if necessary. Raises NOT_COORDINATOR, and the errors of `append`.
+        Creates a group if necessary. Raises NOT_COORDINATOR, INCONSISTENT_GROUP_PROTOCOL for a
+        share group, and the errors of `append`.
         """
         self.find(node_id, group_id, now)
         return self._groups.get_or_create_classic_group(group_id, now)
@@ -259,8 +289,23 @@ class GroupCoordinator:
                 self._load(partition, now)
         for group in self._groups.all(now):
             if self.coordinator(group.group_id) != NO_LEADER:
+                if isinstance(group, ShareGroup):
+                    self._remove_share_topic(group, deleted, now)
+                    continue
                 partitions = group.offsets.of_deleted_topic(deleted.name, deleted.topic_id)
                 self._remove_offsets(group, partitions, now)
+
+    @staticmethod
+    def _remove_share_topic(group: ShareGroup, deleted: Topic, now: ClockReading) -> None:
+        """Removes a deleted topic from the partitions of a share group that have a share state."""
+        state = group.persisted
+        if deleted.topic_id not in {*state.initialized, *state.initializing, *state.deleting}:
+            return
+        try:
+            group.remove_topics([deleted.topic_id], now)
+        except BrokerResponseError as error:
+            safe_id = log_safe(group.group_id)
+            logger.warning("the topics of group %s are not removed: %s", safe_id, error)
 
     def end_transaction(self, partition: Partition, producer_id: int, *, is_commit: bool) -> None:
         """Commits or drops the pending offsets of a producer, in the groups of a partition.
@@ -278,7 +323,9 @@ class GroupCoordinator:
     def delete(self, group: AnyGroup, now: ClockReading) -> None:
         """Deletes a group with its committed and pending offsets. Raises the errors of `append`."""
         records = [offset_tombstone(group.group_id, *tp) for tp in group.offsets.partitions]
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, ShareGroup):
+            records = share_group_tombstones(group.group_id, group.persisted)
+        elif isinstance(group, ConsumerGroup):
             records += group_tombstones_of(group.persisted, group.group_id)
         else:
             records.append(group_tombstone(group.group_id))
@@ -290,8 +337,10 @@ class GroupCoordinator:
 
         An Empty group is deleted if its last offsets have expired. An Empty group without offsets
         is deleted if it has been empty for the check interval, or if the time at which it became
-        empty is unknown.
+        empty is unknown. Share groups do not expire.
         """
+        if isinstance(group, ShareGroup):
+            return False
         partitions = expired_offsets(group, now.timestamp_ms, self._retention_ms)
         if (
             group.state == ClassicGroupState.EMPTY
@@ -403,232 +452,3 @@ def _records(
             yield from (TransactionalRecord(record, batch.producer_id) for record in records)
         else:
             yield from records
-
-
-AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
-"""A group of either protocol."""
-
-#: Returns the config of a group of the consumer protocol by its group id.
-ConfigOf: TypeAlias = Callable[[str], ConsumerGroupConfig]
-
-Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], ClockReading], None]
-
-
-class GroupMetadataManager:
-    """Holds the loaded groups by group id, and calls `write` with the records of each change.
-
-    A classic group is stored before its first member joins, when it becomes Stable or Empty, and
-    when a restarted static member of a Stable group gets a new member id. A group of the consumer
-    protocol is stored at each change. `write` raises BrokerResponseError if the records cannot be
-    stored.
-    """
-
-    def __init__(
-        self,
-        limits: ClassicGroupLimits,
-        consumer: ConsumerGroupConfig | ConfigOf | None = None,
-        topics: Topics | None = None,
-    ) -> None:
-        self.write: Write = _discard
-        self._limits = limits
-        bounds = consumer or ConsumerGroupConfig()
-        self._consumer_limits: ConfigOf = bounds if callable(bounds) else lambda group_id: bounds
-        self._topics = Topics() if topics is None else topics
-        self._groups: dict[str, AnyGroup] = {}
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Returns the group ids of all loaded groups, in the order of creation or loading."""
-        return tuple(self._groups)
-
-    def find(self, group_id: str, now: ClockReading) -> AnyGroup | None:
-        """Handles the expired timeouts of a group, then returns the group.
-
-        Returns None if the group is not loaded.
-        """
-        group = self._groups.get(group_id)
-        if group is None:
-            return None
-        group.advance(now)
-        return self._groups.get(
-            group_id
-        )  # again, because `advance` may have replaced the group by a classic group
-
-    def get_or_create(self, group_id: str, now: ClockReading, *, persist: bool) -> AnyGroup:
-        """Returns the group; if it does not exist, creates an empty classic group.
-
-        If `persist` is True, a new group is also stored. As in Kafka, a new group is stored before
-        its first member joins. A group that is created to commit offsets is not stored. Raises
-        BrokerResponseError if the new group cannot be stored; then no group is created.
-        """
-        group = self.find(group_id, now)
-        if group is None:
-            group = self._new_classic_group(group_id, now)
-            if persist:
-                self._store(group, now)
-            self._groups[group_id] = group
-            logger.info("group %s is new", log_safe(group_id))
-        return group
-
-    def get_or_create_classic_group(self, group_id: str, now: ClockReading) -> AnyGroup:
-        """Returns the group that a new member of the classic protocol joins.
-
-        Creates a classic group if there is no group, or if there is an empty group of the consumer
-        protocol. Raises BrokerResponseError if the new group cannot be stored.
-        """
-        group = self.get_or_create(group_id, now, persist=True)
-        if isinstance(group, ConsumerGroup) and not group.members:
-            classic = self._new_classic_group(group_id, now)
-            records = [
-                *group_tombstones_of(group.persisted, group_id),
-                group_record(group_id, classic.metadata),
-            ]
-            self.write(group_id, records, now)
-            self._install(group, classic)
-            return classic
-        return group
-
-    def get_or_create_consumer_group(self, group_id: str, now: ClockReading) -> ConsumerGroup:
-        """Returns the group that a member of the consumer protocol joins.
-
-        If the group does not exist, creates it; the group is added only when its first change is
-        stored. Converts a classic group with members, and replaces a classic group without members.
-        Raises GROUP_ID_NOT_FOUND if a classic group cannot be converted, and UNKNOWN_SERVER_ERROR
-        during certain rebalances (`migration`).
-        """
-        group = self.find(group_id, now)
-        if isinstance(group, ConsumerGroup):
-            return group
-        state: PersistedState | None = None
-        pending_records: list[CoordinatorRecord] = []
-        if group is not None and group.members:
-            state, pending_records = convert_to_consumer_group(
-                group, self._consumer_limits(group_id), self._topics
-            )
-        elif group is not None:
-            pending_records = [group_tombstone(group_id)]
-        return self._new_consumer_group(group_id, now, StoredGroup(None, state), pending_records)
-
-    def restore(self, group_id: str, stored: StoredGroup, now: ClockReading) -> None:
-        """Adds a group that was loaded from the log."""
-        group: AnyGroup
-        if stored.consumer is not None:
-            group = self._new_consumer_group(group_id, now, stored)
-        else:
-            group = self._new_classic_group(group_id, now)
-        self._groups[group_id] = group
-        group.offsets = stored.offsets
-        if isinstance(group, ClassicGroup) and stored.metadata is not None:
-            group.restore(stored.metadata, now)
-
-    def all(self, now: ClockReading) -> Iterator[AnyGroup]:
-        """Yields all loaded groups in the order of `ids`.
-
-        First handles the expired timeouts of the groups.
-        """
-        for group_id in self.ids:
-            group = self.find(group_id, now)
-            if group is not None:
-                yield group
-
-    def delete(self, group: AnyGroup) -> None:
-        """Removes a group; the caller has stored its tombstones."""
-        del self._groups[group.group_id]
-        group.mark_dead()
-        logger.info("group %s is deleted", log_safe(group.group_id))
-
-    def unload(self, group_id: str) -> None:
-        """Removes a group from memory; the next coordinator loads it from the log."""
-        self._groups.pop(group_id).unload()
-
-    def end_transaction(self, group_id: str, producer_id: int, *, is_commit: bool) -> None:
-        """Commits or drops the pending offsets of a producer in one loaded group."""
-        self._groups[group_id].offsets.end_transaction(producer_id, is_commit=is_commit)
-
-    def on_config_changed(self, group_id: str) -> None:
-        """Applies changed dynamic configs to a group, if it is loaded."""
-        group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            group.limits = self._consumer_limits(group_id)
-
-    # The `GroupStore` of groups of the consumer protocol
-
-    def store(
-        self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
-    ) -> None:
-        """Stores `records`; then adds `group` if it is new.
-
-        A new group replaces a classic group with the same group id. Raises BrokerResponseError if
-        the records cannot be stored; then the group is not added.
-        """
-        self.write(group.group_id, records, now)
-        former = self._groups.get(group.group_id)
-        if former is not group:
-            self._install(former, group)
-
-    def downgrade(
-        self,
-        group: ConsumerGroup,
-        change: GroupChange,
-        leaving: Collection[str],
-        reason: str | None,
-        now: ClockReading,
-    ) -> None:
-        """Replaces a group by a classic group, without the members `leaving`.
-
-        If `reason` is not None, the classic group rebalances. Raises BrokerResponseError.
-        """
-        group_id, persisted = group.group_id, change.state
-        metadata, protocols = convert_to_classic_group(persisted, leaving, self._topics, now)
-        records = [*group_tombstones_of(persisted, group_id), group_record(group_id, metadata)]
-        self.write(group_id, [*change.records, *records], now)
-        classic = self._new_classic_group(group_id, now)
-        self._install(group, classic)
-        classic.restore(metadata, now)
-        classic.restore_protocols(protocols, reason, now)
-
-    def _install(self, former: AnyGroup | None, group: AnyGroup) -> None:
-        """Adds a group in place of `former`, with the offsets of `former`.
-
-        Delayed requests of a former classic group get REBALANCE_IN_PROGRESS.
-        """
-        self._groups[group.group_id] = group
-        safe_id = log_safe(group.group_id)
-        if former is None:
-            logger.info("group %s is new, of the consumer protocol", safe_id)
-            return
-        group.offsets = former.offsets
-        logger.info("group %s is now a %s group", safe_id, group.type)
-        if isinstance(former, ClassicGroup):
-            former.unload("REBALANCE_IN_PROGRESS")
-        former.mark_dead()
-
-    def _new_classic_group(self, group_id: str, now: ClockReading) -> ClassicGroup:
-        return ClassicGroup(group_id, self._limits, self._store, now)
-
-    def _new_consumer_group(
-        self,
-        group_id: str,
-        now: ClockReading,
-        stored: StoredGroup,
-        pending_records: Sequence[CoordinatorRecord] = (),
-    ) -> ConsumerGroup:
-        return ConsumerGroup(
-            group_id,
-            self._consumer_limits(group_id),
-            self._topics,
-            self,
-            now,
-            state=stored.consumer,
-            pending_records=pending_records,
-        )
-
-    def _store(self, group: ClassicGroup, now: ClockReading) -> None:
-        self.write(group.group_id, [group_record(group.group_id, group.metadata)], now)
-
-
-def _discard(group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading) -> None:
-    """Ignores the records; is the default of `GroupMetadataManager.write`."""

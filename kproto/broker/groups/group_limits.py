@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..consumer_group_settings import ASSIGNORS, MigrationPolicy
 
-__all__ = ["ClassicGroupLimits", "ConsumerGroupConfig", "MigrationPolicy"]
+__all__ = ["ClassicGroupLimits", "ConsumerGroupConfig", "MigrationPolicy", "ShareGroupConfig"]
 
 
 class ClassicGroupLimits(NamedTuple):
@@ -32,3 +32,12 @@ class ConsumerGroupConfig(NamedTuple):
     regex_refresh_interval_ms: int = 600_000
     migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     classic_max_size: int = 2_147_483_647
+
+
+class ShareGroupConfig(NamedTuple):
+    """Holds the limits of the members of one share group (KIP-932); times are in ms."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    max_size: int = 200
+    assignment_interval_ms: int = 0

@@ -3,8 +3,9 @@
 The docstring of each module lists the supported versions with their changes, the KIPs, and the
 features that are left out. A handler gets the request and its `Context`, reads and changes the
 state of the cluster, and returns the response, or None if there is no response (acks=0). A handler
-does not wait: it returns a `DelayedResponse` instead. `token_expiry` and `config_alteration` have
-code that handlers share.
+does not wait: it returns a `DelayedResponse` instead. `token_expiry`, `config_alteration`,
+`share_request_checks`, `share_acknowledgements` and `share_partition_reading` have code that
+handlers share.
 """
 
 from typing import Final
@@ -71,6 +72,18 @@ from .api_71_get_telemetry_subscriptions import get_telemetry_subscriptions
 from .api_72_push_telemetry import push_telemetry
 from .api_74_list_config_resources import list_config_resources
 from .api_75_describe_topic_partitions import describe_topic_partitions
+from .api_76_share_group_heartbeat import share_group_heartbeat
+from .api_77_share_group_describe import share_group_describe
+from .api_78_share_fetch import share_fetch
+from .api_79_share_acknowledge import share_acknowledge
+from .api_83_initialize_share_group_state import initialize_share_group_state
+from .api_84_read_share_group_state import read_share_group_state
+from .api_85_write_share_group_state import write_share_group_state
+from .api_86_delete_share_group_state import delete_share_group_state
+from .api_87_read_share_group_state_summary import read_share_group_state_summary
+from .api_90_describe_share_group_offsets import describe_share_group_offsets
+from .api_91_alter_share_group_offsets import alter_share_group_offsets
+from .api_92_delete_share_group_offsets import delete_share_group_offsets
 
 __all__ = ["KAFKA_APIS"]
 
@@ -137,4 +150,16 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     push_telemetry,
     list_config_resources,
     describe_topic_partitions,
+    share_group_heartbeat,
+    share_group_describe,
+    share_fetch,
+    share_acknowledge,
+    initialize_share_group_state,
+    read_share_group_state,
+    write_share_group_state,
+    delete_share_group_state,
+    read_share_group_state_summary,
+    describe_share_group_offsets,
+    alter_share_group_offsets,
+    delete_share_group_offsets,
 )

@@ -116,7 +116,7 @@ def _commit(
     group_id, now = request.group_id, context.now
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
-    group = context.group_coordinator.find(context.node_id, group_id, context.now)
+    group = context.group_coordinator.find_with_offsets(context.node_id, group_id, context.now)
     if isinstance(group, ConsumerGroup):
         partitions = [
             (topic.topic_id, partition.partition_index) for _, topic, partition in requested

@@ -47,7 +47,7 @@ from ...wire.uuid import ZERO_UUID, Uuid
 from ..authorization import allows, check, check_topic_of_id
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..groups import AnyGroup, ConsumerGroup
+from ..groups import ConsumerGroup, OffsetsGroup, ShareGroup
 from ..groups.committed_offsets import CommittedOffset
 from ..groups.consumer.offset_checks import validate_offset_fetch
 from ..registry import handles
@@ -168,6 +168,8 @@ def _fetch_group(
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, requested.group_id)
         group = context.group_coordinator.find(context.node_id, requested.group_id, context.now)
+        if isinstance(group, ShareGroup):
+            group = None  # as in Kafka, a share group has no offsets to fetch
         if isinstance(group, ConsumerGroup):
             validate_offset_fetch(group, requested.member_id, requested.member_epoch)
     except BrokerResponseError as error:
@@ -187,7 +189,7 @@ def _fetch_group(
     return _NONE, found + refused
 
 
-def _without_unstable(group: AnyGroup, topic: _TopicResult) -> _TopicResult:
+def _without_unstable(group: OffsetsGroup, topic: _TopicResult) -> _TopicResult:
     """Returns the result of a topic, with an error for each partition with a pending offset."""
     return topic._replace(
         partitions=[
@@ -199,7 +201,7 @@ def _without_unstable(group: AnyGroup, topic: _TopicResult) -> _TopicResult:
     )
 
 
-def _fetch_all_topics(context: Context, group: AnyGroup, version: int) -> list[_TopicResult]:
+def _fetch_all_topics(context: Context, group: OffsetsGroup, version: int) -> list[_TopicResult]:
     found = []
     for name in group.offsets.topics:
         if not allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name):
@@ -221,7 +223,7 @@ def _fetch_all_topics(context: Context, group: AnyGroup, version: int) -> list[_
 
 
 def _fetch_topic(
-    context: Context, group: AnyGroup | None, topic: _RequestedTopic, version: int
+    context: Context, group: OffsetsGroup | None, topic: _RequestedTopic, version: int
 ) -> _TopicResult:
     """Returns the committed offsets of a topic.
 

@@ -12,10 +12,10 @@ the leader of that partition is the coordinator of the key. If there is no leade
 COORDINATOR_NOT_AVAILABLE.
 
 The first lookup of a group creates __consumer_offsets. The first lookup of a transactional id
-creates __transaction_state.
+creates __transaction_state, and that of a share partition __share_group_state.
 
 Left out: COORDINATOR_NOT_AVAILABLE at the first lookup, which Kafka returns while it creates the
-topic; the share coordinator itself: its topic has leaders, but no log (see `coordinators`).
+topic.
 """
 
 from __future__ import annotations

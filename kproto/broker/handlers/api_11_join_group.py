@@ -32,7 +32,7 @@ from ...wire.uuid import Uuid
 from ..api_error import api_error
 from ..authorization import check_group_request
 from ..context import Context
-from ..groups import ConsumerGroup, JoinRequest, JoinResult, MemberProtocol
+from ..groups import ConsumerGroup, JoinRequest, JoinResult, MemberProtocol, ShareGroup
 from ..groups.consumer import classic_protocol
 from ..registry import Decision, handles, respond_when_complete
 
@@ -81,6 +81,8 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
             return respond(JoinResult("", error.name))
     if group is None:
         return respond(JoinResult(request.member_id, "UNKNOWN_MEMBER_ID"))
+    if isinstance(group, ShareGroup):
+        return respond(JoinResult("", "INCONSISTENT_GROUP_PROTOCOL"))
     joining = _joining(context, request, version)
     if isinstance(group, ConsumerGroup):
         if not group.members:  # the member id is from a deleted group

@@ -16,7 +16,7 @@ from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..authorization import check_group_request
 from ..context import Context
-from ..groups import ConsumerGroup
+from ..groups import ConsumerGroup, ShareGroup
 from ..groups.consumer import classic_protocol
 from ..registry import handles
 
@@ -35,8 +35,8 @@ def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> Hear
 def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
     now = context.now
     group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
-    if group is None:
-        raise api_error("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
+    if group is None or isinstance(group, ShareGroup):
+        raise api_error("UNKNOWN_MEMBER_ID", f"{request.group_id!r} has no such member")
     if isinstance(group, ConsumerGroup):
         instance_id = request.group_instance_id
         classic_protocol.heartbeat(

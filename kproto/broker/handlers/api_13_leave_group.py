@@ -19,7 +19,7 @@ from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ..authorization import check_group_request
 from ..context import Context
-from ..groups import AnyGroup, ConsumerGroup, LeavingMember
+from ..groups import AnyGroup, ConsumerGroup, LeavingMember, ShareGroup
 from ..groups.consumer import classic_protocol
 from ..registry import handles
 
@@ -52,7 +52,7 @@ def leave_group(context: Context, request: LeaveGroupRequest, version: int) -> L
 
 
 def _errors(context: Context, group: AnyGroup | None, members: list[MemberIdentity]) -> list[str]:
-    if group is None:
+    if group is None or isinstance(group, ShareGroup):
         return ["UNKNOWN_MEMBER_ID"] * len(members)
     leaving = [LeavingMember(it.member_id, it.group_instance_id, it.reason or "") for it in members]
     if isinstance(group, ConsumerGroup):

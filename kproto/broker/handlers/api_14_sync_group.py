@@ -20,7 +20,7 @@ from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..authorization import check_group_request
 from ..context import Context
-from ..groups import ConsumerGroup, SyncRequest, SyncResult
+from ..groups import ConsumerGroup, ShareGroup, SyncRequest, SyncResult
 from ..groups.consumer import classic_protocol
 from ..registry import Decision, handles, respond_when_complete
 
@@ -37,7 +37,7 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
         group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     except BrokerResponseError as error:
         return SyncGroupResponse(error_code=error.code)
-    if group is None:
+    if group is None or isinstance(group, ShareGroup):
         return SyncGroupResponse(error_code=code_of("UNKNOWN_MEMBER_ID"))
     syncing = SyncRequest(
         request.member_id,

@@ -9,7 +9,7 @@ v5      the type of each group, and a filter of types (KIP-848)
 Names of states and types are case-insensitive. A client that may describe the cluster gets all
 groups. Any other client gets the groups that it may describe.
 
-Left out: share groups and streams groups.
+Left out: streams groups.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _commit(
         if checks_epoch_first(context.settings):
             partition.producer_states.check_epoch(*producer)
         _check_transaction(context, request, producer, partition.index, version)
-    group = coordinator.find(context.node_id, group_id, now)
+    group = coordinator.find_with_offsets(context.node_id, group_id, now)
     member = request.member_id, request.generation_id_or_member_epoch, request.group_instance_id
     if isinstance(group, ConsumerGroup):
         validate_epoch(

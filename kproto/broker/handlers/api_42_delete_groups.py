@@ -5,8 +5,8 @@ v1      throttle time
 v2      flexible
 v3      error message (KIP-1043)
 
-A group that is named twice is deleted once. In the response, groups that the client may not delete
-come last.
+The states of the share partitions of a share group are deleted, too. A group that is named twice
+is deleted once. In the response, groups that the client may not delete come last.
 
 Left out: nothing.
 """
@@ -20,7 +20,9 @@ from ..api_error import api_error
 from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
+from ..groups import ShareGroup
 from ..registry import handles
+from .api_92_delete_share_group_offsets import delete_states
 
 
 @handles(DeleteGroupsRequest, versions=range(4))
@@ -52,4 +54,7 @@ def _delete(context: Context, group_id: str) -> None:
     if group is None:
         raise api_error("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
     group.check_deletable(now)
+    if isinstance(group, ShareGroup):
+        for topic_id in (*group.persisted.initialized, *group.persisted.initializing):
+            delete_states(context, group, context.cluster.topics.with_id(topic_id))
     context.group_coordinator.delete(group, now)

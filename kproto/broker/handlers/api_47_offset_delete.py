@@ -47,7 +47,7 @@ def offset_delete(
         check(context, Operation.DELETE, ResourceType.GROUP, group_id)
         if not group_id:
             raise api_error("INVALID_GROUP_ID", "the group id is empty")
-        group = context.group_coordinator.find(context.node_id, group_id, context.now)
+        group = context.group_coordinator.find_with_offsets(context.node_id, group_id, context.now)
         validate_offset_delete(group)
         assert group is not None
         for topic in request.topics:

@@ -26,8 +26,8 @@ from kproto.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kproto.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kproto.messages.offset_commit_key import OffsetCommitKey
 from kproto.messages.offset_commit_value import OffsetCommitValue
-from kproto.messages.share_group_metadata_key import ShareGroupMetadataKey
-from kproto.messages.share_group_metadata_value import ShareGroupMetadataValue
+from kproto.messages.streams_group_metadata_key import StreamsGroupMetadataKey
+from kproto.messages.streams_group_metadata_value import StreamsGroupMetadataValue
 from kproto.records import Record, RecordBatch
 from kproto.stored.coordinator_records import (
     CoordinatorRecord,
@@ -170,7 +170,7 @@ def test_v0_record_uses_session_timeout_as_rebalance_timeout() -> None:
 
 def test_records_of_other_group_types_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
     newer = CoordinatorRecord(
-        ShareGroupMetadataKey(group_id="new"), ShareGroupMetadataValue(epoch=1)
+        StreamsGroupMetadataKey(group_id="new"), StreamsGroupMetadataValue(epoch=1)
     )
     written = records(
         [
