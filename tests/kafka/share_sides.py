@@ -84,6 +84,10 @@ class ShareSide(Side):
         self.sessions: dict[str, int] = {}
         self.assigned: dict[str, list[tuple[str, int]]] = {}
 
+    def drop(self, member: str) -> None:
+        """Closes the connection of a member, as if the member was killed."""
+        self._connections.pop(member).__exit__(None, None, None)
+
     # Membership
 
     def heartbeat(

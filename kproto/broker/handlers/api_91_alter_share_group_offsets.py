@@ -2,7 +2,8 @@
 
 v0      sets the start offsets of a share group without members (KIP-932)
 
-The share partitions get a new state with the start offset, and without records in flight.
+A group that does not exist is created. The share partitions get a new state with the start offset,
+and without records in flight.
 
 Left out: nothing.
 """
@@ -38,7 +39,9 @@ def alter_share_group_offsets(
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
         if not request.group_id:
             raise api_error("INVALID_GROUP_ID", "")
-        group = context.group_coordinator.find_share_group(context.node_id, request.group_id, now)
+        group = context.group_coordinator.get_or_create_share_group(
+            context.node_id, request.group_id, now
+        )
         if group.members:
             raise api_error("NON_EMPTY_GROUP", "The group is not empty.")
     except BrokerResponseError as error:

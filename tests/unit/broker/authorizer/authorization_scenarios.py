@@ -16,6 +16,7 @@ from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
 from tests.unit.broker.authorizer import admin_requests as admin
+from tests.unit.broker.authorizer import share_requests as shares
 from tests.unit.broker.authorizer.authorized_requests import (
     HIDDEN,
     SEEN,
@@ -592,5 +593,59 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             when="all topics",
             fine=SEEN,
         ),
+    ),
+    76: (
+        Scene(AlterOp.READ, Of.GROUP, shares.heartbeat, error),
+        Scene(AlterOp.DESCRIBE, Of.TOPIC, shares.heartbeat, error, when="topics by name"),
+    ),
+    77: (
+        Scene(AlterOp.DESCRIBE, Of.GROUP, shares.describe_group, error_of_first_group),
+        Scene(
+            AlterOp.DESCRIBE,
+            Of.TOPIC,
+            shares.describe_group,
+            error_of_first_group,
+            when="topics of members",
+        ),
+    ),
+    78: (
+        Scene(AlterOp.READ, Of.GROUP, shares.share_fetch, shares.error_of_share_partition),
+        Scene(AlterOp.READ, Of.TOPIC, shares.share_fetch, shares.error_of_share_partition),
+    ),
+    # The member acknowledges a record that it has not acquired.
+    79: (
+        Scene(
+            AlterOp.READ,
+            Of.GROUP,
+            shares.share_acknowledge,
+            shares.error_of_share_partition,
+            fine="INVALID_RECORD_STATE",
+        ),
+        Scene(
+            AlterOp.READ,
+            Of.TOPIC,
+            shares.share_acknowledge,
+            shares.error_of_share_partition,
+            fine="INVALID_RECORD_STATE",
+        ),
+    ),
+    83: (
+        Scene(AlterOp.CLUSTER_ACTION, Of.CLUSTER, shares.initialize_state, shares.error_of_result),
+    ),
+    84: (Scene(AlterOp.CLUSTER_ACTION, Of.CLUSTER, shares.read_state, shares.error_of_result),),
+    85: (Scene(AlterOp.CLUSTER_ACTION, Of.CLUSTER, shares.write_state, shares.error_of_result),),
+    86: (Scene(AlterOp.CLUSTER_ACTION, Of.CLUSTER, shares.delete_state, shares.error_of_result),),
+    87: (Scene(AlterOp.CLUSTER_ACTION, Of.CLUSTER, shares.read_summary, shares.error_of_result),),
+    90: (
+        Scene(AlterOp.DESCRIBE, Of.GROUP, shares.describe_offsets, shares.error_of_share_offsets),
+        Scene(AlterOp.DESCRIBE, Of.TOPIC, shares.describe_offsets, shares.error_of_share_offsets),
+    ),
+    91: (
+        Scene(AlterOp.READ, Of.GROUP, shares.alter_offsets, shares.error_of_share_partition),
+        Scene(AlterOp.READ, Of.TOPIC, shares.alter_offsets, shares.error_of_share_partition),
+    ),
+    92: (
+        Scene(AlterOp.DELETE, Of.GROUP, shares.delete_offsets, shares.error_of_first_response),
+        Scene(AlterOp.READ, Of.TOPIC, shares.delete_offsets, shares.error_of_first_response),
     ),
 }
