@@ -7,6 +7,7 @@ error messages equal those of Kafka 4.4.0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ __all__ = [
     "AlterOp",
     "GroupConfigManager",
     "GroupSetting",
+    "reset_duration_ms",
 ]
 
 #: Bounds of consumer.assignment.interval.ms in ms: Kafka's defaults. The embedded broker has no
@@ -141,6 +143,25 @@ _ALL_SETTINGS: Final = {**GROUP_SETTINGS, **SHARE_GROUP_SETTINGS, **SHARE_PARTIT
 #: The pairs of a session timeout and a heartbeat interval; the timeout must be greater.
 _SESSIONS: Final = ((_SESSION, _HEARTBEAT), (_SHARE_SESSION, _SHARE_HEARTBEAT))
 
+_RESET: Final = "share.auto.offset.reset"
+_EARLIEST: Final = "earliest"
+_LATEST: Final = "latest"
+
+#: A value of share.auto.offset.reset with a duration of ISO 8601.
+_BY_DURATION: Final = re.compile(
+    r"by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+def reset_duration_ms(text: str) -> int | None:
+    """Returns the duration of a value `by_duration:PnDTnHnMn.nS` in ms; None for other values."""
+    found = _BY_DURATION.fullmatch(text)
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (float(it or 0) for it in found.groups())
+    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+
 
 class GroupConfigManager:
     """Holds the dynamic configs of each group: values as text by config name."""
@@ -183,6 +204,7 @@ class GroupConfigManager:
             if name not in known:
                 raise api_error("INVALID_CONFIG", f"Unknown group config name: {name}")
         texts = {name: checked_value(known[name], text) for name, text in configs.items()}
+        self._check_reset(texts.get(_RESET, _LATEST))
         for name, text in texts.items():
             least, most = self._bounds(name)
             if least is not None and not least <= int(text) <= most:
@@ -196,6 +218,16 @@ class GroupConfigManager:
             if session <= heartbeat:
                 raise api_error("INVALID_CONFIG", f"{names[0]} must be greater than {names[1]}")
         return texts
+
+    @staticmethod
+    def _check_reset(text: str) -> None:
+        if text not in (_EARLIEST, _LATEST) and reset_duration_ms(text) is None:
+            raise api_error(
+                "INVALID_CONFIG",
+                f"Invalid value {text} for configuration {_RESET}: Invalid value `{text}` for "
+                f"configuration {_RESET}. The value must be either 'earliest', 'latest' or of the "
+                "format 'by_duration:<PnDTnHnMn.nS>'.",
+            )
 
     def _bounds(self, name: str) -> tuple[int | None, int]:
         """Returns the bounds that broker configs set for a group config; None for no bounds."""

@@ -55,6 +55,8 @@ def _delete(context: Context, group_id: str) -> None:
         raise api_error("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
     group.check_deletable(now)
     if isinstance(group, ShareGroup):
-        for topic_id in (*group.persisted.initialized, *group.persisted.initializing):
-            delete_states(context, group, context.cluster.topics.with_id(topic_id))
+        known = group.partitions_with_state()
+        if known:
+            for error in delete_states(context, group, known).values():
+                raise error
     context.group_coordinator.delete(group, now)

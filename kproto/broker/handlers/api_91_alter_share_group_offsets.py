@@ -17,8 +17,9 @@ from ...messages.alter_share_group_offsets_response import (
     AlterShareGroupOffsetsResponseTopic,
 )
 from ...wire.errors import BrokerResponseError
+from ...wire.uuid import Uuid
 from ..api_error import api_error
-from ..authorization import check
+from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..groups import ShareGroup
@@ -48,8 +49,21 @@ def alter_share_group_offsets(
         return AlterShareGroupOffsetsResponse(
             error_code=error.code, error_message=error.detail or None
         )
+    starting: dict[Uuid, frozenset[int]] = {}
+    for requested in request.topics:
+        topic = context.cluster.topics.get(requested.topic_name)
+        if topic is None or not allows(
+            context, Operation.READ, ResourceType.TOPIC, requested.topic_name
+        ):
+            continue
+        indexes = frozenset(it.partition_index for it in requested.partitions)
+        # As in Kafka, the record has only the last partitions of a topic that is named twice.
+        starting[topic.topic_id] = indexes & frozenset(range(len(topic.partitions)))
+    if any(starting.values()):
+        group.start_initialization(starting, now)
     response = AlterShareGroupOffsetsResponse()
     done: list[ShareStateInitialization] = []
+    failed: list[ShareStateInitialization] = []
     for requested in request.topics:
         topic = context.cluster.topics.get(requested.topic_name)
         result = AlterShareGroupOffsetsResponseTopic(topic_name=requested.topic_name)
@@ -64,8 +78,13 @@ def alter_share_group_offsets(
                 done.append(_altered(context, group, topic, it.partition_index, it.start_offset))
             except BrokerResponseError as error:
                 part.error_code, part.error_message = error.code, error.detail or None
+                index = frozenset({it.partition_index})
+                if topic is not None and index <= starting.get(topic.topic_id, frozenset()):
+                    failed.append(ShareStateInitialization(topic.topic_id, index, 0, 0))
     if done:
         group.on_initialized(done, now)
+    if failed:
+        group.on_initialization_failed(failed, now)
     return response
 
 

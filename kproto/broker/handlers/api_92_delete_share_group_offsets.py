@@ -9,12 +9,15 @@ Left out: nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
 from ...messages.delete_share_group_offsets_response import (
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
 )
 from ...wire.errors import BrokerResponseError
+from ...wire.uuid import Uuid
 from ..api_error import api_error
 from ..authorization import check
 from ..authorizer import Operation, ResourceType
@@ -22,7 +25,6 @@ from ..context import Context
 from ..groups import ShareGroup
 from ..registry import handles
 from ..share import SharePartitionKey
-from ..topics import Topic
 
 
 @handles(DeleteShareGroupOffsetsRequest, versions=range(1))
@@ -44,34 +46,53 @@ def delete_share_group_offsets(
         return DeleteShareGroupOffsetsResponse(
             error_code=error.code, error_message=error.detail or None
         )
-    response = DeleteShareGroupOffsetsResponse()
-    for requested in request.topics:
-        name = requested.topic_name
-        topic = context.cluster.topics.get(name)
-        result = DeleteShareGroupOffsetsResponseTopic(topic_name=name)
-        if topic is not None:
-            result.topic_id = topic.topic_id
-        response.responses.append(result)
-        try:
-            check(context, Operation.READ, ResourceType.TOPIC, name)
-            if topic is None:
-                raise api_error(
-                    "UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."
-                )
-            delete_states(context, group, topic)
-        except BrokerResponseError as error:
-            result.error_code, result.error_message = error.code, error.detail or None
-    return response
+    results = {it.topic_name: _result(context, it.topic_name) for it in request.topics}
+    known = group.partitions_with_state()
+    deleted = {
+        it.topic_id: known[it.topic_id]
+        for it in results.values()
+        if not it.error_code and it.topic_id in known
+    }
+    if deleted:
+        errors = delete_states(context, group, deleted)
+        for result in results.values():
+            if found := errors.get(result.topic_id):
+                result.error_code, result.error_message = found.code, found.detail or None
+        group.remove_topics(deleted.keys() - errors.keys(), context.now)
+    return DeleteShareGroupOffsetsResponse(responses=[*results.values()])
 
 
-def delete_states(context: Context, group: ShareGroup, topic: Topic) -> None:
-    """Deletes the share states of a topic; does nothing if the group has none."""
-    state, now = group.persisted, context.now
-    known = state.initialized.get(topic.topic_id) or state.initializing.get(topic.topic_id)
-    if known is None:
-        return
-    group.remove_topics([topic.topic_id], now, deletes=True)
-    for index in sorted(known.partitions):
-        key = SharePartitionKey(group.group_id, topic.topic_id, index)
-        context.cluster.share_coordinator.delete(key, now)
-    group.remove_topics([topic.topic_id], now)
+def _result(context: Context, name: str) -> DeleteShareGroupOffsetsResponseTopic:
+    """Returns the result of a topic, before its states are deleted."""
+    result = DeleteShareGroupOffsetsResponseTopic(topic_name=name)
+    topic = context.cluster.topics.get(name)
+    if topic is not None:
+        result.topic_id = topic.topic_id
+    try:
+        check(context, Operation.READ, ResourceType.TOPIC, name)
+        if topic is None:
+            raise api_error(
+                "UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."
+            )
+    except BrokerResponseError as error:
+        result.error_code, result.error_message = error.code, error.detail or None
+    return result
+
+
+def delete_states(
+    context: Context, group: ShareGroup, partitions: Mapping[Uuid, frozenset[int]]
+) -> dict[Uuid, BrokerResponseError]:
+    """Deletes the share states of partitions, by topic id; their topics remain in `deleting`.
+
+    Returns the last error of each topic with an error.
+    """
+    group.remove_topics(partitions, context.now, deletes=True)
+    errors: dict[Uuid, BrokerResponseError] = {}
+    for topic_id, indexes in partitions.items():
+        for index in sorted(indexes):
+            key = SharePartitionKey(group.group_id, topic_id, index)
+            try:
+                context.cluster.share_coordinator.delete(key, context.now)
+            except BrokerResponseError as error:
+                errors[topic_id] = error
+    return errors

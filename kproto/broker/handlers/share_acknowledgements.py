@@ -123,7 +123,7 @@ def _acknowledge(
     topic.check_leader(key.partition, context.node_id)
     renews = any(AcknowledgeType.RENEW in it.types for it in batches)
     if renews and not manager.config_of(key.group_id).allows_renew:
-        raise api_error("INVALID_REQUEST", "the group does not allow renewals")
+        raise api_error("INVALID_RECORD_STATE", "the group does not allow renewals")
     found = manager.find(key)
     if found is None:
         raise api_error("UNKNOWN_TOPIC_OR_PARTITION", "the group has not fetched the partition")

@@ -69,6 +69,14 @@ _ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+#: The messages of FENCED_LEADER_EPOCH and FENCED_STATE_EPOCH.
+_FENCED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "LEADER": "The leader epoch in the request is older than the epoch on the broker.",
+        "STATE": "The coordinator rejected the request because the state epoch did not match.",
+    }
+)
+
 
 class _Loaded(NamedTuple):
     """Holds the states of one partition of `__share_group_state`."""
@@ -140,7 +148,7 @@ class ShareCoordinator:
             raise api_error("INVALID_REQUEST", "The state epoch cannot be a negative number.")
         former = self._states(key).get(key)
         if former is not None and former.state_epoch > state_epoch:
-            raise _fenced("STATE", former.state_epoch, state_epoch)
+            raise _fenced("STATE")
         self._check_topic(key)
         state = ShareState(
             0 if former is None else former.snapshot_epoch + 1,
@@ -167,10 +175,10 @@ class ShareCoordinator:
             raise api_error(
                 "INVALID_REQUEST", "Read operation on uninitialized share partition not allowed."
             )
-        if state.leader_epoch > leader_epoch:
-            raise _fenced("LEADER", state.leader_epoch, leader_epoch)
+        if state.seen_leader_epoch > leader_epoch:
+            raise _fenced("LEADER")
         self._check_topic(key)
-        if state.leader_epoch != leader_epoch:
+        if state.seen_leader_epoch != leader_epoch:
             write = ShareStateWrite(
                 state.state_epoch, leader_epoch, state.start_offset, state.complete_count, ()
             )
@@ -201,10 +209,10 @@ class ShareCoordinator:
             raise api_error(
                 "INVALID_REQUEST", "Write operation on uninitialized share partition not allowed."
             )
-        if state.leader_epoch > write.leader_epoch:
-            raise _fenced("LEADER", state.leader_epoch, write.leader_epoch)
+        if state.seen_leader_epoch > write.leader_epoch:
+            raise _fenced("LEADER")
         if state.state_epoch > write.state_epoch:
-            raise _fenced("STATE", state.state_epoch, write.state_epoch)
+            raise _fenced("STATE")
         self._check_topic(key)
         self._write(key, state, write, state.leader_epoch, now)
 
@@ -348,7 +356,5 @@ def _check_partition(key: SharePartitionKey) -> None:
         raise api_error("INVALID_REQUEST", "The partition id cannot be a negative number.")
 
 
-def _fenced(kind: str, current: int, sent: int) -> BrokerResponseError:
-    return api_error(
-        f"FENCED_{kind}_EPOCH", f"the {kind.lower()} epoch is {current}, no longer {sent}"
-    )
+def _fenced(kind: str) -> BrokerResponseError:
+    return api_error(f"FENCED_{kind}_EPOCH", _FENCED[kind])

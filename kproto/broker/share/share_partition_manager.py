@@ -8,13 +8,13 @@ last session of its group on this broker is closed.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
+from ..group_configs import reset_duration_ms
 from ..groups import ClockReading
 from ..storage.partition import Partition
 from ..topics import Topic
@@ -47,11 +47,6 @@ _OTHER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
 #: The errors after which a share partition is loaded again.
 _FENCING: Final = frozenset(
     {"NOT_LEADER_OR_FOLLOWER", "GROUP_ID_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION"}
-)
-
-#: A duration of ISO 8601, as Java's Duration.parse accepts it.
-_DURATION: Final = re.compile(
-    r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?", re.IGNORECASE
 )
 
 
@@ -87,7 +82,8 @@ class SharePartitionManager:
     ) -> SharePartition:
         """Returns a share partition; reads its state from the share coordinator if necessary.
 
-        The caller has checked that the broker leads the partition. Raises the errors of reading.
+        The caller has checked that the broker leads the partition. Raises the errors of reading,
+        and OFFSET_NOT_AVAILABLE.
         """
         found = self._partitions.get(key)
         if found is not None:
@@ -114,15 +110,21 @@ class SharePartitionManager:
         return found
 
     def _initial_offset(self, group_id: str, partition: Partition, now: ClockReading) -> int:
-        """Returns the start offset that share.auto.offset.reset determines."""
+        """Returns the start offset that share.auto.offset.reset determines.
+
+        Raises OFFSET_NOT_AVAILABLE if no record is new enough for the duration, as in Kafka.
+        """
         reset = self._config_of(group_id).auto_offset_reset
         if reset == "earliest":
             return partition.log.start_offset
-        duration = reset.partition(":")[2]
-        if duration:
-            found = partition.log.offset_for_time(now.timestamp_ms - _duration_ms(duration))
-            if found is not None:
-                return found.offset
+        duration_ms = reset_duration_ms(reset)
+        if duration_ms is not None:
+            found = partition.log.offset_for_time(now.timestamp_ms - duration_ms)
+            if found is None:
+                raise api_error(
+                    "OFFSET_NOT_AVAILABLE", "no record is as new as share.auto.offset.reset asks"
+                )
+            return found.offset
         return partition.high_watermark
 
     def _store(self, key: SharePartitionKey, write: ShareStateWrite, now: ClockReading) -> None:
@@ -181,12 +183,3 @@ class SharePartitionManager:
 def _translated(error: BrokerResponseError) -> BrokerResponseError:
     """Returns the error that the leader returns for an error of the share coordinator."""
     return api_error(_ERRORS_OF_COORDINATOR.get(error.name, _OTHER_ERROR), error.detail)
-
-
-def _duration_ms(text: str) -> int:
-    """Returns a duration of ISO 8601 in ms; 0 if `text` is none."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        return 0
-    days, hours, minutes, seconds = (float(it or 0) for it in found.groups())
-    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

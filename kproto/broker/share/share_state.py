@@ -74,6 +74,8 @@ class ShareState:
     """Holds the persisted state of a share partition.
 
     `updates` is the number of ShareUpdate records since the latest ShareSnapshot record.
+    `seen_leader_epoch` is the highest leader epoch since the state was created first; a leader with
+    a lower epoch is fenced.
     """
 
     snapshot_epoch: int
@@ -85,6 +87,7 @@ class ShareState:
     created_ms: int = 0
     written_ms: int = 0
     updates: int = 0
+    seen_leader_epoch: int = 0
 
 
 def combine_batches(

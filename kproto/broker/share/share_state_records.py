@@ -145,6 +145,7 @@ def replay(states: dict[SharePartitionKey, ShareState], record: CoordinatorRecor
             0
             if former is None or former.snapshot_epoch != value.snapshot_epoch
             else former.updates,
+            max(0 if former is None else former.seen_leader_epoch, value.leader_epoch),
         )
     elif isinstance(value, ShareUpdateValue):
         state = states.get(share_key, ShareState(value.snapshot_epoch, 0, 0, value.start_offset))
@@ -157,6 +158,7 @@ def replay(states: dict[SharePartitionKey, ShareState], record: CoordinatorRecor
                 state.batches, _batches(value.state_batches), value.start_offset
             ),
             updates=state.updates + 1,
+            seen_leader_epoch=max(state.seen_leader_epoch, value.leader_epoch),
         )
 
 

@@ -263,6 +263,22 @@ class ShareGroup:
             for topic_id, it in state.initializing.items()
         ]
 
+    def start_initialization(
+        self, topics: Mapping[Uuid, frozenset[int]], now: ClockReading
+    ) -> None:
+        """Stores that share states of partitions are to be created.
+
+        Raises the errors of `GroupCoordinator.append`.
+        """
+        state = self.persisted
+        waiting = dict(state.initializing)
+        for topic_id, partitions in topics.items():
+            none = TopicInitialization(self._topics.name_of(topic_id), frozenset())
+            known = waiting.get(topic_id, none)
+            waiting[topic_id] = known._replace(partitions=known.partitions | partitions)
+        deleting = {it: name for it, name in state.deleting.items() if it not in waiting}
+        self._store_partitions(waiting, state.initialized, deleting, now)
+
     def on_initialized(
         self, initialized: Iterable[ShareStateInitialization], now: ClockReading
     ) -> None:
@@ -292,6 +308,21 @@ class ShareGroup:
         for it in failed:
             waiting = _without(waiting, it)
         self._store_partitions(waiting, state.initialized, state.deleting, now)
+
+    def partitions_with_state(self) -> dict[Uuid, frozenset[int]]:
+        """Returns the partitions that possibly have a share state, by topic id.
+
+        Includes the topics whose share states were not all deleted before.
+        """
+        state = self.persisted
+        found = {it: topic.partitions for it, topic in state.initialized.items()}
+        for topic_id, topic in state.initializing.items():
+            found[topic_id] = found.get(topic_id, frozenset()) | topic.partitions
+        for topic_id, name in state.deleting.items():
+            existing = self._topics.get(name)
+            count = 0 if existing is None else len(existing.partitions)
+            found[topic_id] = found.get(topic_id, frozenset()) | frozenset(range(count))
+        return found
 
     def remove_topics(
         self, topic_ids: Collection[Uuid], now: ClockReading, *, deletes: bool = False
