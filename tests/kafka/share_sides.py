@@ -6,10 +6,14 @@ the topic ids of the real broker, because assignments depend on the ids.
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from kproto import Client
 from kproto.messages.alter_share_group_offsets_request import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -24,11 +28,14 @@ from kproto.messages.describe_share_group_offsets_request import (
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsRequestTopic,
 )
+from kproto.messages.end_txn_request import EndTxnRequest
+from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,
@@ -49,10 +56,22 @@ from kproto.messages.share_fetch_request import (
     ForgottenTopic,
     ShareFetchRequest,
 )
+from kproto.messages.share_group_current_member_assignment_value import (
+    ShareGroupCurrentMemberAssignmentValue,
+)
 from kproto.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kproto.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from kproto.messages.share_group_state_partition_metadata_value import (
+    ShareGroupStatePartitionMetadataValue,
+)
+from kproto.messages.share_group_target_assignment_member_value import (
+    ShareGroupTargetAssignmentMemberValue,
+)
+from kproto.messages.share_snapshot_key import ShareSnapshotKey
+from kproto.messages.share_update_key import ShareUpdateKey
 from kproto.protocol.error_codes import error_code
 from kproto.records import encode_batch, read_batches
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from kproto.wire.uuid import Uuid
 
 from .group_sides import PATIENCE_S, Side
@@ -163,11 +182,10 @@ class ShareSide(Side):
 
     # Records
 
-    def produce(self, topic: str, partition: int, count: int) -> int:
-        """Produces one batch of `count` records; returns its base offset."""
-        records = encode_batch(
-            [(None, b"v%d" % at, (), 1_700_000_000_000 + at) for at in range(count)]
-        )
+    def produce(self, topic: str, partition: int, count: int, age_ms: int = 0) -> int:
+        """Produces one batch of `count` records that are `age_ms` old; returns its base offset."""
+        now_ms = int(time.time() * 1000) - age_ms
+        records = encode_batch([(None, b"v%d" % at, (), now_ms) for at in range(count)])
         request = ProduceRequest(
             acks=-1,
             timeout_ms=10_000,
@@ -185,6 +203,44 @@ class ShareSide(Side):
                 return int(part.base_offset)
             assert time.monotonic() < deadline, _named(part.error_code)
             time.sleep(0.05)
+
+    def transact(self, topic: str, partition: int, count: int, *, commits: bool) -> None:
+        """Produces `count` records in a transaction, and commits or aborts the transaction."""
+        now_ms = int(time.time() * 1000)
+        name = f"{self.group_id}-producer"
+        init = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=30_000)
+        deadline = time.monotonic() + PATIENCE_S
+        find = FindCoordinatorRequest(key_type=1, coordinator_keys=[name])
+        while True:
+            self.ask("producer", find, 4)  # the first lookup creates the topic of the coordinator
+            identity = self.ask("producer", init, 5)
+            if not identity.error_code:
+                break
+            assert time.monotonic() < deadline, _named(identity.error_code)
+            time.sleep(0.05)
+        records = encode_batch(
+            [(None, b"t%d" % at, (), now_ms) for at in range(count)],
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
+            base_sequence=0,
+            is_transactional=True,
+        )
+        data = PartitionProduceData(index=partition, records=records)
+        topic_data = TopicProduceData(topic_id=self.topics[topic], partition_data=[data])
+        request = ProduceRequest(
+            transactional_id=name, acks=-1, timeout_ms=10_000, topic_data=[topic_data]
+        )
+        (part,) = self.ask("producer", request, 13).responses[0].partition_responses
+        assert not part.error_code, _named(part.error_code)
+        end = EndTxnRequest(
+            transactional_id=name,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
+            committed=commits,
+        )
+        answer = self.ask("producer", end, 5)
+        assert not answer.error_code, _named(answer.error_code)
+        time.sleep(0.3)  # a real broker writes the marker after it responds
 
     def fetch(
         self,
@@ -285,6 +341,68 @@ class ShareSide(Side):
             for it in topic.partitions
         )
         return _named(answer.error_code), answer.acquisition_lock_timeout_ms, parts
+
+    # The share coordinator
+
+    def ask_state(self, request: Any, version: int = 0) -> Any:
+        """Sends a request of the share coordinator; returns its results as text."""
+        answer = self.ask("nobody", request, version)
+        return sorted(
+            [repr(part) for result in answer.results for part in result.partitions], key=str
+        )
+
+    def records(self) -> list[tuple[object, ...]]:
+        """Returns the group's records in `__consumer_offsets` and `__share_group_state`.
+
+        A hash or a timestamp is not shown. Topics in a record are sorted, and so are records of
+        different share partitions, because a real broker writes them in any order.
+        """
+
+        async def read() -> list[CoordinatorRecord]:
+            found = []
+            async with Client(self.bootstrap) as client:
+                for topic in ("__consumer_offsets", "__share_group_state"):
+                    async for record in client.consumer(topic, stop_at_end=True):
+                        it = decode_coordinator_record(record)
+                        if isinstance(it, CoordinatorRecord) and (
+                            getattr(it.key, "group_id", None) == self.group_id
+                        ):
+                            found.append(it)
+            return found
+
+        shown = [self._record(it) for it in asyncio.run(read())]
+        runs = itertools.groupby(shown, key=lambda it: it[-1] == "tombstone")
+        # Tombstones have the order of a hash map over ids.
+        ordered = [it for gone, run in runs for it in (sorted(run, key=str) if gone else run)]
+        return sorted(ordered, key=lambda it: str(it[1]) if "Share" in str(it[0]) else "")
+
+    def _record(self, record: CoordinatorRecord) -> tuple[object, ...]:
+        key, value = record.key, record.value
+        place = ""
+        if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
+            place = f"{self._topic_names[key.topic_id]}-{key.partition}"
+        member = getattr(key, "member_id", "")
+        if value is None:
+            return type(key).__name__, place, member, "tombstone"
+        if isinstance(value, ShareGroupStatePartitionMetadataValue):
+            for topics in (value.initializing_topics, value.initialized_topics):
+                topics.sort(key=lambda it: it.topic_name)
+            value.deleting_topics.sort(key=lambda it: it.topic_name)
+        elif isinstance(value, ShareGroupTargetAssignmentMemberValue):
+            # A real broker also writes the topics of which a member has lost all partitions.
+            targets = [it for it in value.topic_partitions if it.partitions]
+            value.topic_partitions = sorted(targets, key=lambda it: it.topic_id)
+        elif isinstance(value, ShareGroupCurrentMemberAssignmentValue):
+            value.assigned_partitions.sort(key=lambda it: it.topic_id)
+        text = repr(value)
+        for name in (
+            "metadata_hash",
+            "assignment_timestamp",
+            "create_timestamp",
+            "write_timestamp",
+        ):
+            text = re.sub(rf"{name}=(-?\d+)", rf"{name}", text)
+        return type(key).__name__, place, member, text
 
     # Offsets and configs
 

@@ -58,6 +58,9 @@ SETTINGS: Final = BrokerSettings(
     share_coordinator_state_topic_num_partitions=4,
 )
 
+#: How long a real broker's coordinators may take to write the records of the last request.
+WRITING_S: Final = 0.5
+
 #: How long the brokers' coordinators may take to learn of a new topic.
 PROPAGATION_S: Final = 0.5
 
@@ -124,12 +127,16 @@ def brokers() -> Iterator[Brokers]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda it: it.__name__)
-def test_scripted_members_receive_equal_responses(brokers: Brokers, script: ShareScript) -> None:
+def test_scripted_members_receive_equal_responses_and_leave_equal_records(
+    brokers: Brokers, script: ShareScript
+) -> None:
     responses = []
     for side in brokers.sides():
         suffix = side.real["t"].removeprefix("t")
         try:
-            responses.append([_shown(it, suffix) for it in script(side)])
+            found = [_shown(it, suffix) for it in script(side)]
+            time.sleep(WRITING_S)
+            responses.append([*found, *(_shown(it, suffix) for it in side.records())])
         finally:
             side.close()
     theirs, ours = responses

@@ -63,6 +63,6 @@ def test_updates_and_tombstones_are_replayed() -> None:
     update = ShareState(0, 2, 4, 10, 3, (StateBatch(10, 12, 2, 1), StateBatch(13, 14, 0, 1)))
     written = [stored(snapshot_record(KEY, snapshot)), stored(update_record(KEY, update))]
     (state,) = load(written).values()
-    assert state == ShareState(0, 2, 4, 10, 3, update.batches, 5, 6, updates=1)
+    assert state == ShareState(0, 2, 4, 10, 3, update.batches, 5, 6, updates=1, seen_leader_epoch=4)
     assert load([*written, stored(state_tombstone(KEY))]) == {}
     assert SHARE_STATE_TOPIC == "__share_group_state"
