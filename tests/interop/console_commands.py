@@ -30,6 +30,7 @@ _TOOLS: Final = {
     "metadata-quorum": f"{_PACKAGE}MetadataQuorumCommand",
     "producer-perf-test": f"{_PACKAGE}ProducerPerformance",
     "reassign-partitions": f"{_PACKAGE}reassign.ReassignPartitionsCommand",
+    "share-groups": f"{_PACKAGE}consumer.group.ShareGroupCommand",
     "topics": f"{_PACKAGE}TopicCommand",
     "transactions": f"{_PACKAGE}TransactionsCommand",
 }
@@ -151,6 +152,32 @@ consumer-groups --delete-offsets --group g1 --topic t:0
 consumer-groups --describe --group g1 --offsets
 consumer-groups --delete --group g1
 consumer-groups --delete --group g1
+share-groups --list
+share-groups --describe --group nope
+configs --alter --entity-type groups --entity-name s --add-config share.auto.offset.reset=earliest
+configs --alter --entity-type groups --entity-name s --add-config share.auto.offset.reset=nope
+configs --alter --entity-type groups --entity-name s --add-config share.record.lock.duration.ms=1
+configs --describe --entity-type groups --entity-name s
+configs --describe --entity-type groups --entity-name s --all
+share-groups --group s --topic t --reset-offsets --to-earliest --dry-run
+share-groups --group s --topic t --reset-offsets --to-earliest --execute
+share-groups --describe --group s
+share-groups --describe --group s --offsets --verbose
+share-groups --group s --topic t --reset-offsets --to-latest --execute
+share-groups --describe --group s --offsets
+share-groups --describe --group s --state
+share-groups --describe --group s --members
+share-groups --list --state
+share-groups --group s --topic nope --reset-offsets --to-latest --execute
+consumer-groups --describe --group s
+groups --list
+groups --list --share
+share-groups --delete-offsets --group s --topic t
+share-groups --describe --group s --offsets
+share-groups --delete-offsets --group s --topic nope
+share-groups --delete-offsets --group nope --topic t
+share-groups --delete --group s
+share-groups --delete --group s
 groups --list
 log-dirs --describe --topic-list t
 log-dirs --describe --broker-list 1

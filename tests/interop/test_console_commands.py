@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.peers, pytest.mark.kafka, pytest.mark.slow, pytest.mar
 VERSION = "4.4.0"
 
 #: The settings of Kafka's nodes in tests, as far as the tools print them.
-SETTINGS = BrokerSettings(offsets_topic_num_partitions=4)
+SETTINGS = BrokerSettings(
+    offsets_topic_num_partitions=4, share_coordinator_state_topic_num_partitions=4
+)
 
 DIFFERENCES: dict[str, str] = {
     "metadata-quorum describe --replication": "log end offsets, and times of fetches",

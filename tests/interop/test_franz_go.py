@@ -1,7 +1,7 @@
 """Runs franz-go's own tests on the embedded broker: producing, reading, groups, transactions.
 
-franz-go's tests of transactions and groups pass all records through chains of topics, while members
-join and leave. The members use several assignors and both group protocols.
+franz-go's tests of transactions, groups and share groups pass all records through chains of topics,
+while members join and leave. The members use several assignors and both group protocols.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ FOLDER: Final = ROOT / "tools" / "franz_go"
 PACKAGE: Final = "github.com/twmb/franz-go/pkg/kgo"
 TIMEOUT_S: Final = 900
 
-#: The broker has no share groups. The other test needs no broker, but franz-go's source.
-LEFT_OUT: Final = "Share|TestOptValuesCoversEveryOption"
+#: This test needs no broker, but franz-go's source.
+LEFT_OUT: Final = "TestOptValuesCoversEveryOption"
 #: Tests that skip themselves: this test needs a broker without Produce v2.
 SKIPPED: Final = ["TestIssueProduceBrokerTooOldFailsRecords"]
 #: Some of the tests that must pass: they would skip themselves if the broker lacked their APIs.
@@ -36,6 +36,9 @@ NEEDED: Final = {
     "TestGroupETL/sticky/848/static",
     "TestOAuthAuth",
     "TestSCRAMAuth",
+    "TestShareGroupAckOnClose",
+    "TestShareGroupETL",
+    "TestShareGroupOffsetsAdmin",
     "TestTxnEtl/cooperative-sticky/static",
     "TestTxnEtl/range/848",
 }
