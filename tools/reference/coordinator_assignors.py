@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kproto.broker.groups.consumer.assignors import Assignment, GroupSpec, MemberSpec, assign
+from kproto.broker.groups.consumer.assignors.group_spec import topics_in_order
+from kproto.broker.groups.consumer.consumer_group_member import Partitions
+from kproto.broker.groups.share.simple_assignor import assign_simple
 from kproto.wire.uuid import Uuid
 from tools.setup.java import java_home
 
 from .classes import class_path
 
-__all__ = ["RELEASE", "CoordinatorAssignorInput", "decided", "decisions", "known_class_path"]
+__all__ = [
+    "RELEASE",
+    "CoordinatorAssignorInput",
+    "assigned",
+    "decided",
+    "decisions",
+    "known_class_path",
+]
 
 RELEASE: Final = "4.4.0"
 SOURCES: Final = Path(__file__).with_name("coordinator")
@@ -28,10 +38,29 @@ _PATIENCE_S: Final = 120
 
 
 class CoordinatorAssignorInput(NamedTuple):
-    """A group, and the assignor that must assign its partitions."""
+    """A group, and the assignor that must assign its partitions.
+
+    `assignable` are the partitions that the assignor of share groups may assign.
+    """
 
     assignor: str
     group: GroupSpec
+    assignable: Partitions
+
+
+def assigned(decision: CoordinatorAssignorInput) -> Assignment:
+    """Returns the assignment that the embedded broker computes."""
+    group = decision.group
+    if decision.assignor != "simple":
+        return assign(decision.assignor, group)
+    members = {
+        member_id: MemberSpec(
+            dict.fromkeys(topics_in_order(it.topics)).keys(), it.instance_id, it.assigned
+        )
+        for member_id, it in group.members.items()
+    }
+    spec = GroupSpec(members, group.partitions, group.is_homogeneous)
+    return assign_simple(spec, decision.assignable)
 
 
 def known_class_path() -> str:
@@ -56,7 +85,7 @@ def decisions(count: int, seed: int) -> Iterator[CoordinatorAssignorInput]:
 
 
 def _generations(chance: random.Random) -> Iterator[CoordinatorAssignorInput]:
-    assignor = chance.choice(("uniform", "uniform", "range"))
+    assignor = chance.choice(("uniform", "range", "simple"))
     most = 20 if chance.random() < 0.2 else 6
     topics = {
         Uuid(chance.randbytes(16)): chance.choice((1, 2, 3, 5, 8, 13, 30, 70))
@@ -67,11 +96,14 @@ def _generations(chance: random.Random) -> Iterator[CoordinatorAssignorInput]:
     crowd = chance.randint(1, 40 if chance.random() < 0.2 else 8)
     for _ in range(crowd):
         members[_name(chance)] = _member(chance, list(topics), alike=alike)
+    assignable: dict[Uuid, frozenset[int]] = {}
     for _ in range(chance.randint(1, 5)):
-        homogeneous = len({it.topics for it in members.values()}) == 1
+        assignable = _assignable(chance, topics, assignable)
+        homogeneous = len({frozenset(it.topics) for it in members.values()}) == 1
         group = GroupSpec(dict(members), dict(topics), homogeneous)
-        yield CoordinatorAssignorInput(assignor, group)
-        found = assign(assignor, group)
+        decision = CoordinatorAssignorInput(assignor, group, assignable)
+        yield decision
+        found = assigned(decision)
         for member_id, member in tuple(members.items()):
             has = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
             wanted = member.topics
@@ -84,6 +116,18 @@ def _generations(chance: random.Random) -> Iterator[CoordinatorAssignorInput]:
             members[_name(chance)] = _member(chance, list(topics), alike=alike)
         if chance.random() < 0.3:
             topics[chance.choice(list(topics))] += chance.randint(1, 4)
+
+
+def _assignable(
+    chance: random.Random, topics: Mapping[Uuid, int], before: Partitions
+) -> dict[Uuid, frozenset[int]]:
+    """Returns the partitions whose share state exists: those of `before`, and most others."""
+    share = chance.choice((0.5, 1, 1))
+    return {
+        it: before.get(it, frozenset())
+        | frozenset(at for at in range(count) if chance.random() < share)
+        for it, count in topics.items()
+    }
 
 
 def _name(chance: random.Random) -> str:
@@ -121,7 +165,10 @@ def _lines(decision: CoordinatorAssignorInput) -> Iterator[str]:
     group = decision.group
     yield f"group\t{decision.assignor}\t{group.is_homogeneous:d}"
     for topic_id, count in group.partitions.items():
-        yield f"topic\t{topic_id}\t{count}"
+        words = ["topic", str(topic_id), str(count)]
+        if decision.assignor == "simple":
+            words.append(",".join(map(str, sorted(decision.assignable[topic_id]))))
+        yield "\t".join(words)
     for member_id, member in group.members.items():
         subscribed = ",".join(map(str, member.topics))
         assigned = [

@@ -12,10 +12,11 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.generated.ConsumerGroupTargetAssignmentMemberValue;
 import org.apache.kafka.coordinator.group.modern.Assignment;
@@ -28,14 +29,19 @@ final class CoordinatorAssignors {
     }
 
     private static final class Group implements SubscribedTopicDescriber {
-        private final ConsumerGroupPartitionAssignor assignor;
+        private final PartitionAssignor assignor;
         private final SubscriptionType type;
         private final Map<Uuid, Integer> topics = new HashMap<>();
+        private final Map<Uuid, Set<Integer>> assignable = new HashMap<>();
         private final Map<String, MemberSubscriptionAndAssignmentImpl> members = new HashMap<>();
         private final Map<Uuid, Map<Integer, String>> owners = new HashMap<>();
 
         private Group(String assignor, boolean alike) {
-            this.assignor = assignor.equals("range") ? new RangeAssignor() : new UniformAssignor();
+            this.assignor = switch (assignor) {
+                case "range" -> new RangeAssignor();
+                case "simple" -> new SimpleAssignor();
+                default -> new UniformAssignor();
+            };
             this.type = alike ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
         }
 
@@ -47,6 +53,20 @@ final class CoordinatorAssignors {
         @Override
         public Set<String> racksForPartition(Uuid topic, int partition) {
             return Set.of();
+        }
+
+        private void addTopic(String[] words) {
+            Uuid topic = Uuid.fromString(words[1]);
+            topics.put(topic, Integer.valueOf(words[2]));
+            if (words.length > 3) {
+                Set<Integer> partitions = new HashSet<>();
+                for (String partition : words[3].split(",")) {
+                    if (!partition.isEmpty()) {
+                        partitions.add(Integer.valueOf(partition));
+                    }
+                }
+                assignable.put(topic, partitions);
+            }
         }
 
         private void add(String[] words) {
@@ -77,7 +97,9 @@ final class CoordinatorAssignors {
         }
 
         private String decide() {
-            var spec = new GroupSpecImpl(Collections.unmodifiableMap(members), type, owners);
+            var spec = new GroupSpecImpl(
+                Collections.unmodifiableMap(members), type, owners,
+                assignable.isEmpty() ? Optional.empty() : Optional.of(assignable));
             StringBuilder said = new StringBuilder();
             assignor.assign(spec, this).members().forEach((member, its) ->
                 its.partitions().forEach((topic, partitions) -> {
@@ -94,7 +116,8 @@ final class CoordinatorAssignors {
      * Reads lines of words, separated by tabs.
      *
      * `group ASSIGNOR ALIKE` begins a group; ALIKE is 1 if all members have equal subscriptions.
-     * `topic ID PARTITIONS` has the number of partitions. `member ID INSTANCE TOPICS
+     * `topic ID PARTITIONS ASSIGNABLE` has the number of partitions, and, for a share group, the
+     * partitions that may be assigned, joined by commas. `member ID INSTANCE TOPICS
      * TOPIC:PARTITIONS...` has subscribed topics and assigned partitions, joined by commas;
      * INSTANCE may be `-`. After `decide` the program answers with a line of `MEMBER TOPIC
      * PARTITION`, a tab after each partition.
@@ -107,8 +130,7 @@ final class CoordinatorAssignors {
             String[] words = line.split("\t", -1);
             switch (words[0]) {
                 case "group" -> group = new Group(words[1], words[2].equals("1"));
-                case "topic" -> group.topics.put(
-                    Uuid.fromString(words[1]), Integer.valueOf(words[2]));
+                case "topic" -> group.addTopic(words);
                 case "member" -> group.add(words);
                 default -> answers.append(group.decide()).append('\n');
             }

@@ -16,7 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ....wire.uuid import Uuid
-from ..consumer.assignors.group_spec import Assignment, GroupSpec, topics_in_order
+from ..consumer.assignors.group_spec import (
+    Assignment,
+    GroupSpec,
+    partitions_in_order,
+    topics_in_order,
+)
 from ..consumer.consumer_group_member import Partitions
 from ..java_order import grown_size, in_java_order, uuid_hash
 
@@ -25,6 +30,9 @@ __all__ = ["assign_simple"]
 _Place: TypeAlias = tuple[Uuid, int]
 
 _INT: Final = 0xFFFF_FFFF
+
+#: How full a map of Java is before its buckets double.
+_LOAD_FACTOR: Final = 0.75
 
 
 def assign_simple(group: GroupSpec, assignable: Partitions) -> Assignment:
@@ -74,7 +82,7 @@ def _places(assigned: Partitions) -> list[_Place]:
     return [
         (topic_id, index)
         for topic_id in topics_in_order(assigned)
-        for index in sorted(assigned[topic_id])
+        for index in partitions_in_order(assigned[topic_id])
     ]
 
 
@@ -97,7 +105,7 @@ def _index(place: _Place) -> int:
 
 def _sized(count: int) -> int:
     """Returns the buckets of a map that Kafka's AssignorHelpers create for `count` keys."""
-    capacity = int((count + 1) / 0.75 + 1)
+    capacity = int((count + 1) / _LOAD_FACTOR + 1)
     return 1 << max(0, capacity - 1).bit_length()
 
 
@@ -139,6 +147,8 @@ class _Balance:
         for member, places in enumerate(by_member):
             for place in places:
                 by_place.setdefault(place, []).append(member)
+        for members in by_place.values():
+            members[:] = in_java_order(members, int, grown_size(len(members)))
         unfilled = {it for it in self._members if len(by_member[it]) < self._desired[it]}
         self._revoke_from_overfilled(by_member, by_place)
         unfilled |= self._revoke_overshared(by_member, by_place)
@@ -163,7 +173,7 @@ class _Balance:
         """Revokes partitions that have too many members; returns these members."""
         revoked: set[int] = set()
         for place, members in by_place.items():
-            for member in sorted(members)[: max(0, len(members) - self._sharing)]:
+            for member in members[: max(0, len(members) - self._sharing)]:
                 members.remove(member)
                 by_member[member].remove(place)
                 revoked.add(member)
@@ -181,8 +191,11 @@ class _Balance:
         """
         waiting = sorted(unfilled)
         at, some = 0, False
-        size = max(_sized(len(self._targets)), grown_size(len(by_place)))
-        for place in in_java_order(by_place, self._hash_of, size):
+        size = _sized(len(self._targets))
+        while len(by_place) > size * _LOAD_FACTOR:
+            size *= 2
+        # Kafka adds the keys by computeIfAbsent, which puts a key first in its bucket.
+        for place in in_java_order(reversed(by_place), self._hash_of, size):
             members = by_place[place]
             while len(members) < self._sharing:
                 if at == len(waiting):
