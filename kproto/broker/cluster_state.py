@@ -427,7 +427,7 @@ class ClusterState:
                 TRANSACTION_TOPIC_CONFIGS,
             ),
             SHARE_STATE_TOPIC: (
-                settings.share_coordinator_state_topic_num_partitions,
+                self._settings.share_coordinator_state_topic_num_partitions,
                 SHARE_STATE_TOPIC_CONFIGS,
             ),
         }
