@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..protocol.consumer_protocol import decode_assignment
 from ..wire.errors import DecodeError
+from ..wire.uuid import Uuid
 from .cluster_state import ClusterState
 from .groups import AnyGroup, ClassicMember, ClockReading
 from .groups.committed_offsets import TopicPartition
-from .groups.consumer.consumer_group_member import ConsumerGroupMember, partitions_of
+from .groups.consumer.consumer_group_member import partitions_of
+from .groups.share import ShareGroup, ShareGroupMember
 from .storage.partition import Partition
 from .topics import Topic, Topics
 
@@ -31,11 +33,13 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """A group: its `protocol` (`classic` or `consumer`), Kafka's name of its `state`, its members.
+    """A group: its `protocol`, Kafka's name of its `state`, its members.
 
-    `offsets` has the committed offsets. `lags` has the number of records after the committed
-    offset, for each partition of a topic that the group has committed offsets for, or that is
-    assigned to a member. In a partition without a committed offset, all records count.
+    `protocol` is `classic`, `consumer` or `share`. A share group has neither offsets nor lags here,
+    because its members acknowledge single records. `offsets` has the committed offsets. `lags` has
+    the number of records after the committed offset, for each partition of a topic that the group
+    has committed offsets for, or that is assigned to a member. In a partition without a committed
+    offset, all records count.
     """
 
     group_id: str
@@ -87,7 +91,9 @@ def group_states(cluster: ClusterState, now: ClockReading) -> dict[str, GroupSta
 def _state_of(group: AnyGroup, topics: Topics) -> GroupState:
     members = tuple(_members_of(group, topics))
     offsets = {tp: committed.offset for tp, committed in group.offsets}
-    names = {tp.topic for tp in offsets} | {tp.topic for it in members for tp in it.assignment}
+    names = {tp.topic for tp in offsets}
+    if not isinstance(group, ShareGroup):
+        names |= {tp.topic for member in members for tp in member.assignment}
     found = [topic for topic in map(topics.get, sorted(names)) if topic is not None]
     return GroupState(
         group.group_id, group.type, group.state, members, offsets, dict(_lags(found, offsets))
@@ -96,11 +102,14 @@ def _state_of(group: AnyGroup, topics: Topics) -> GroupState:
 
 def _members_of(group: AnyGroup, topics: Topics) -> Iterator[GroupMember]:
     for member in group.members.values():
-        assigned = (
-            _assigned_by_leader(member)
-            if isinstance(member, ClassicMember)
-            else _assigned_by_coordinator(member, topics)
-        )
+        if isinstance(member, ClassicMember):
+            assigned = _assigned_by_leader(member)
+        elif isinstance(member, ShareGroupMember):
+            of_share = member.assigned.items()
+            pairs = ((topic_id, index) for topic_id, its in of_share for index in its)
+            assigned = _named(pairs, topics)
+        else:
+            assigned = _named(partitions_of(member), topics)
         yield GroupMember(member.member_id, member.client_id, tuple(sorted(assigned)))
 
 
@@ -115,10 +124,8 @@ def _assigned_by_leader(member: ClassicMember) -> Iterator[TopicPartition]:
             yield TopicPartition(topic.topic, index)
 
 
-def _assigned_by_coordinator(
-    member: ConsumerGroupMember, topics: Topics
-) -> Iterator[TopicPartition]:
-    for topic_id, index in partitions_of(member):
+def _named(partitions: Iterable[tuple[Uuid, int]], topics: Topics) -> Iterator[TopicPartition]:
+    for topic_id, index in partitions:
         name = topics.name_of(topic_id)
         if name:
             yield TopicPartition(name, index)

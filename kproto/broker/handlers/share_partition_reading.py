@@ -87,7 +87,7 @@ class ShareReader:
         for tp in self._partitions:
             try:
                 topic = readable_topic(self._context, tp)
-                partition = topic.after_retention(tp.partition, now.timestamp_ms)
+                partition = topic.after_cleanup(tp.partition, now.timestamp_ms)
                 topic.check_leader(tp.partition, self._context.node_id)
                 key = SharePartitionKey(self._group_id, *tp)
                 shared = self._context.share_partitions.load(key, topic, partition, now)

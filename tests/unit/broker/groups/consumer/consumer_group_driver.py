@@ -217,6 +217,7 @@ class ConsumerPlay:
             return PendingResult(
                 classic_protocol.join(group, request, f"m{len(group.members) + 1}", self.now)
             )
+        assert isinstance(group, ClassicGroup)
         return group.join(request, f"m{len(group.members) + 1}", self.now)
 
     def sync_classic(
@@ -240,6 +241,7 @@ class ConsumerPlay:
         group = self.any_group
         if isinstance(group, ConsumerGroup):
             return PendingResult(classic_protocol.sync(group, request, self.now))
+        assert isinstance(group, ClassicGroup)
         return group.sync(request, self.now)
 
     def beat_classic(self, member_id: str, generation: int) -> None:
