@@ -22,6 +22,7 @@ __all__ = [
     "classic_action",
     "commit_refusal",
     "consumer_action",
+    "share_action",
 ]
 
 
@@ -58,15 +59,16 @@ class ErrorAction(Enum):
 class ErrorRow(NamedTuple):
     """Has the actions of a member for `error`, if a response to one of `requests` has this error.
 
-    `classic` and `consumer` are the actions in the two group protocols; None if the row does not
-    apply to the protocol. In the consumer protocol JOIN is the heartbeat of a member that has no
-    member epoch yet.
+    `classic`, `consumer` and `share` are the actions in the three group protocols; None if the row
+    does not apply to the protocol. In the consumer protocol and in share groups, JOIN is the
+    heartbeat of a member that has no member epoch yet.
     """
 
     error: str
     requests: tuple[GroupRequest, ...]
     classic: ErrorAction | None
     consumer: ErrorAction | None
+    share: ErrorAction | None = None
 
 
 _ALL: Final = tuple(GroupRequest)
@@ -74,11 +76,23 @@ _COORDINATOR, _TOPICS, _JOIN, _SYNC, _HEARTBEAT, _COMMIT, _LEAVE = _ALL
 _A = ErrorAction
 
 ERROR_ACTIONS: Final = (
-    ErrorRow("COORDINATOR_LOAD_IN_PROGRESS", _ALL, _A.RETRY, _A.RETRY),
-    ErrorRow("COORDINATOR_NOT_AVAILABLE", _ALL, _A.FIND_COORDINATOR, _A.FIND_COORDINATOR),
-    ErrorRow("NOT_COORDINATOR", _ALL, _A.FIND_COORDINATOR, _A.FIND_COORDINATOR),
-    ErrorRow("GROUP_AUTHORIZATION_FAILED", _ALL, _A.FAIL, _A.FAIL),
-    ErrorRow("INVALID_GROUP_ID", _ALL, _A.FAIL, _A.FAIL),
+    ErrorRow("COORDINATOR_LOAD_IN_PROGRESS", _ALL, _A.RETRY, _A.RETRY, _A.RETRY),
+    ErrorRow(
+        "COORDINATOR_NOT_AVAILABLE",
+        _ALL,
+        _A.FIND_COORDINATOR,
+        _A.FIND_COORDINATOR,
+        _A.FIND_COORDINATOR,
+    ),
+    ErrorRow(
+        "NOT_COORDINATOR",
+        _ALL,
+        _A.FIND_COORDINATOR,
+        _A.FIND_COORDINATOR,
+        _A.FIND_COORDINATOR,
+    ),
+    ErrorRow("GROUP_AUTHORIZATION_FAILED", _ALL, _A.FAIL, _A.FAIL, _A.FAIL),
+    ErrorRow("INVALID_GROUP_ID", _ALL, _A.FAIL, _A.FAIL, _A.FAIL),
     # Static members (KIP-345).
     ErrorRow("FENCED_INSTANCE_ID", _ALL[:-1], _A.FENCED, _A.FENCED),
     ErrorRow("FENCED_INSTANCE_ID", (_LEAVE,), _A.HAS_LEFT, _A.HAS_LEFT),
@@ -88,15 +102,22 @@ ERROR_ACTIONS: Final = (
         (_JOIN, _SYNC, _HEARTBEAT, _COMMIT),
         _A.MEMBER_UNKNOWN,
         _A.MEMBER_UNKNOWN,
+        _A.MEMBER_UNKNOWN,
     ),
-    ErrorRow("UNKNOWN_MEMBER_ID", (_LEAVE,), _A.HAS_LEFT, _A.HAS_LEFT),
+    ErrorRow("UNKNOWN_MEMBER_ID", (_LEAVE,), _A.HAS_LEFT, _A.HAS_LEFT, _A.HAS_LEFT),
     # The member id is still valid.
     ErrorRow("ILLEGAL_GENERATION", (_JOIN, _SYNC, _HEARTBEAT, _COMMIT), _A.GENERATION_LOST, None),
     ErrorRow("REBALANCE_IN_PROGRESS", (_SYNC, _HEARTBEAT, _COMMIT), _A.REBALANCE, None),  # KIP-568
     # The broker could not store the group in time.
     ErrorRow("REBALANCE_IN_PROGRESS", (_JOIN,), _A.RETRY, None),
-    ErrorRow("FENCED_MEMBER_EPOCH", (_JOIN, _HEARTBEAT, _COMMIT), None, _A.MEMBER_UNKNOWN),
-    ErrorRow("FENCED_MEMBER_EPOCH", (_LEAVE,), None, _A.HAS_LEFT),
+    ErrorRow(
+        "FENCED_MEMBER_EPOCH",
+        (_JOIN, _HEARTBEAT, _COMMIT),
+        None,
+        _A.MEMBER_UNKNOWN,
+        _A.MEMBER_UNKNOWN,
+    ),
+    ErrorRow("FENCED_MEMBER_EPOCH", (_LEAVE,), None, _A.HAS_LEFT, _A.HAS_LEFT),
     # The member has another epoch by now, or the next response has it (KIP-848).
     ErrorRow("STALE_MEMBER_EPOCH", (_COMMIT,), None, _A.STALE),
     # Joining.
@@ -105,24 +126,30 @@ ERROR_ACTIONS: Final = (
     ErrorRow("UNRELEASED_INSTANCE_ID", (_JOIN,), None, _A.UNRELEASED),
     # SyncGroup has this error since KIP-559. A member of the consumer protocol gets it if the
     # broker does not convert the classic group.
-    ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_JOIN,), _A.FAIL, _A.OTHER_PROTOCOL),
+    ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_JOIN,), _A.FAIL, _A.OTHER_PROTOCOL, _A.FAIL),
     ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_SYNC,), _A.FAIL, None),
     # For a joining member: the brokers' configuration forbids the conversion of the classic group.
     # For a member in the group: the group was deleted or converted.
-    ErrorRow("GROUP_ID_NOT_FOUND", (_JOIN,), None, _A.OTHER_PROTOCOL),
-    ErrorRow("GROUP_ID_NOT_FOUND", (_HEARTBEAT, _COMMIT), None, _A.MEMBER_UNKNOWN),
-    ErrorRow("GROUP_ID_NOT_FOUND", (_LEAVE,), _A.HAS_LEFT, _A.HAS_LEFT),
+    ErrorRow("GROUP_ID_NOT_FOUND", (_JOIN,), None, _A.OTHER_PROTOCOL, _A.FAIL),
+    ErrorRow(
+        "GROUP_ID_NOT_FOUND",
+        (_HEARTBEAT, _COMMIT),
+        None,
+        _A.MEMBER_UNKNOWN,
+        _A.MEMBER_UNKNOWN,
+    ),
+    ErrorRow("GROUP_ID_NOT_FOUND", (_LEAVE,), _A.HAS_LEFT, _A.HAS_LEFT, _A.HAS_LEFT),
     # The consumer protocol is disabled in the cluster.
-    ErrorRow("UNSUPPORTED_VERSION", (_JOIN, _HEARTBEAT), None, _A.OTHER_PROTOCOL),
+    ErrorRow("UNSUPPORTED_VERSION", (_JOIN, _HEARTBEAT), None, _A.OTHER_PROTOCOL, _A.FAIL),
     # Kafka 4 fails to convert a classic group whose first rebalance has not ended, or in which a
     # joining member does not support the previous assignor.
     ErrorRow("UNKNOWN_SERVER_ERROR", (_JOIN,), None, _A.UNCONVERTED),
     # A retry with the same settings fails again.
-    ErrorRow("GROUP_MAX_SIZE_REACHED", (_JOIN,), _A.FAIL, _A.FAIL),  # KIP-389
-    ErrorRow("GROUP_MAX_SIZE_REACHED", (_HEARTBEAT,), None, _A.FAIL),
+    ErrorRow("GROUP_MAX_SIZE_REACHED", (_JOIN,), _A.FAIL, _A.FAIL, _A.FAIL),  # KIP-389
+    ErrorRow("GROUP_MAX_SIZE_REACHED", (_HEARTBEAT,), None, _A.FAIL, _A.FAIL),
     ErrorRow("INVALID_REGULAR_EXPRESSION", (_JOIN, _HEARTBEAT), None, _A.FAIL),  # RE2
-    ErrorRow("INVALID_REQUEST", (_JOIN, _HEARTBEAT), None, _A.FAIL),
-    ErrorRow("TOPIC_AUTHORIZATION_FAILED", (_JOIN, _HEARTBEAT), None, _A.FAIL),
+    ErrorRow("INVALID_REQUEST", (_JOIN, _HEARTBEAT), None, _A.FAIL, _A.FAIL),
+    ErrorRow("TOPIC_AUTHORIZATION_FAILED", (_JOIN, _HEARTBEAT), None, _A.FAIL, _A.FAIL),
     ErrorRow("UNSUPPORTED_ASSIGNOR", (_JOIN, _HEARTBEAT), None, _A.FAIL),  # KIP-848
 )
 
@@ -141,6 +168,7 @@ def _actions_in(column: Callable[[ErrorRow], ErrorAction | None]) -> _Actions:
 
 _CLASSIC: Final = _actions_in(lambda row: row.classic)
 _CONSUMER: Final = _actions_in(lambda row: row.consumer)
+_SHARE: Final = _actions_in(lambda row: row.share)
 
 
 def classic_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
@@ -151,6 +179,11 @@ def classic_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
 def consumer_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
     """Returns the action of a KIP-848 member after `request` failed with `error`."""
     return _CONSUMER.get((request, _name_of(error))) or _by_remedy(error)
+
+
+def share_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
+    """Returns the action of a share group member (KIP-932) after `request` failed with `error`."""
+    return _SHARE.get((request, _name_of(error))) or _by_remedy(error)
 
 
 def _name_of(error: KprotoError) -> str:

@@ -2,8 +2,7 @@
 
 The state machine decides the effects; the driver carries them out one after the other, and sends
 heartbeats concurrently. `AssignmentListener` is the consumer, which fetches the partitions.
-`classic.member` and `consumer.member` send the requests of their protocol. A share group would be a
-third protocol on the same driver.
+`classic.member`, `consumer.member` and `share.member` send the requests of their protocol.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Defines the base class of both membership state machines. Does no I/O.
+"""Defines the base class of the membership state machines. Does no I/O.
 
 The base class has the phase, the subscription and the log lines. The subclasses define the phases,
-the transition table and the effect of responses: `classic.membership` for the classic protocol, and
-`consumer.membership` for the consumer protocol (KIP-848).
+the transition table and the effect of responses: `classic.membership` for the classic protocol,
+`consumer.membership` for the consumer protocol (KIP-848), and `share.membership` for share groups
+(KIP-932).
 """
 
 from __future__ import annotations
