@@ -1,0 +1,1 @@
+"""Fetches and acknowledges the records of share groups (KIP-932)."""

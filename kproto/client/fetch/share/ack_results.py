@@ -1,0 +1,154 @@
+"""`AckResults`: processes the answers to acknowledgements, and waits for them in a commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias
+
+from ....protocol.error_codes import code_of, error_of_code
+from ....wire.errors import KprotoError
+from .node import ShareNode
+from .requests import (
+    AcknowledgeResult,
+    SentAcks,
+    ShareRemedy,
+    acknowledge_remedy,
+    by_partition,
+    results_of,
+    take_acks,
+)
+from .session import TopicIdPartition
+
+__all__ = ["AckCodes", "AckResults"]
+
+#: The acknowledgement error code of each partition in a response, and its message.
+AckCodes: TypeAlias = Mapping[TopicIdPartition, tuple[int, str | None]]
+
+_NO_SESSION = code_of("SHARE_SESSION_NOT_FOUND")
+
+
+class _Commit:
+    """A call that waits until acknowledgements are answered: by node, the count to wait for."""
+
+    def __init__(self, targets: dict[ShareNode, int]) -> None:
+        self.targets = targets
+        self.results: list[AcknowledgeResult] = []
+        self.is_done = asyncio.Event()
+
+
+class AckResults:
+    """Reports the results of acknowledgements to `on_results`, and to commits that wait."""
+
+    def __init__(self, on_results: Callable[[list[AcknowledgeResult]], object]) -> None:
+        self._on_results = on_results
+        self._commits: list[_Commit] = []
+
+    async def wait(
+        self, nodes: Collection[ShareNode], wake: Callable[[], object]
+    ) -> list[AcknowledgeResult]:
+        """Waits until all present acknowledgements of `nodes` are answered; returns their results.
+
+        Calls `wake`, so that they are sent.
+        """
+        targets = {}
+        for node in nodes:
+            if node.pending:
+                targets[node] = node.sent_count + 1
+                node.is_urgent = True
+            elif node.answered_count < node.sent_count:
+                targets[node] = node.sent_count
+        if not targets:
+            return []
+        commit = _Commit(targets)
+        self._commits.append(commit)
+        wake()
+        try:
+            await commit.is_done.wait()
+        finally:
+            self._commits.remove(commit)
+        return commit.results
+
+    def check_commits(self) -> None:
+        """Ends the commits whose acknowledgements are all answered."""
+        for commit in self._commits:
+            if all(node.answered_count >= count for node, count in commit.targets.items()):
+                commit.is_done.set()
+
+    def on_answered(
+        self,
+        node: ShareNode,
+        sent: list[SentAcks],
+        codes: AckCodes,
+        now: float,
+        lock_s: float,
+        *,
+        may_retry: bool,
+    ) -> None:
+        """Processes a response without an error code of the whole request.
+
+        A partition that the response lacks has no error. Renewed locks last for `lock_s` seconds
+        from `now` on. With `may_retry`, acknowledgements with a retriable error are sent again.
+        """
+        results: list[AcknowledgeResult] = []
+        for its, acks in by_partition(sent).items():
+            code, message = codes.get(its, (0, None))
+            if not code:
+                for each in acks:
+                    each.acquisition.on_answered(each.states, now + lock_s)
+                results += results_of(acks, None)
+            elif acknowledge_remedy(code) is ShareRemedy.RETRY and may_retry:
+                self._send_again(node, acks, code, now)
+            else:
+                topic = acks[0].acquisition.topic
+                what = f"acknowledging {topic}[{its[1]}]" + (f": {message}" if message else "")
+                results += _refused(acks, error_of_code(code, what))
+        self._report(node, results)
+
+    def _send_again(self, node: ShareNode, acks: list[SentAcks], code: int, now: float) -> None:
+        node.attempts.failed(error_of_code(code, "acknowledging"), now)
+        for each in acks:
+            each.acquisition.restore(each.states)
+            node.add_pending(each.acquisition, now)
+        for commit in self._commits:
+            if node in commit.targets:
+                commit.targets[node] = node.sent_count + 1
+                node.is_urgent = True
+
+    def refuse(self, node: ShareNode, acks: list[SentAcks], error: KprotoError) -> None:
+        """Reports the failure of acknowledgements; they are not sent again."""
+        if acks:
+            self._report(node, _refused(acks, error))
+
+    def refuse_pending(self, node: ShareNode, error: KprotoError | None = None) -> None:
+        """Reports the failure of all acknowledgements that wait to be sent to a node.
+
+        Without `error`, the node has no session any more.
+        """
+        acks = take_acks(node.take_pending())
+        if acks:
+            node.sent_count += 1
+            node.answered_count += 1
+            self.refuse(node, acks, error or _no_session_error(node))
+        self.check_commits()
+
+    def _report(self, node: ShareNode, results: list[AcknowledgeResult]) -> None:
+        if not results:
+            return
+        for commit in self._commits:
+            if node in commit.targets:
+                commit.results += results
+        self._on_results(results)
+
+
+def _refused(acks: list[SentAcks], error: KprotoError) -> list[AcknowledgeResult]:
+    for each in acks:
+        each.acquisition.on_refused(each.states)
+    return results_of(acks, error)
+
+
+def _no_session_error(node: ShareNode) -> KprotoError:
+    return error_of_code(
+        _NO_SESSION,
+        f"the share session at broker {node.node} has ended; the broker delivers the records again",
+    )

@@ -1,0 +1,600 @@
+"""`ShareFetcher`: fetches the assigned partitions of a share group, and sends acknowledgements.
+
+One task starts the requests that are due; `node` decides which, and `buffer` has the records. Each
+broker has at most one request in flight, because the epochs of a share session are in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from ....clock import Timer
+from ....messages.share_acknowledge_request import ShareAcknowledgeRequest
+from ....messages.share_acknowledge_response import ShareAcknowledgeResponse
+from ....messages.share_fetch_request import ShareFetchRequest
+from ....messages.share_fetch_response import PartitionData, ShareFetchResponse
+from ....protocol.error_codes import code_of, error_of_code
+from ....tasks import start_task
+from ....wire.errors import (
+    BrokerResponseError,
+    ConfigurationError,
+    KprotoError,
+    UnsupportedVersionError,
+)
+from ...core.retry import Attempts
+from ...core.tasks import LONGEST_TIMER_S, until_ended
+from ...metadata.cluster import Broker, LeaderHint, TopicPartition
+from ...metadata.cluster_view import ClusterView
+from ...network.connection import BrokerConnection
+from ...observing.log_lines import log
+from .ack_results import AckCodes, AckResults
+from .acquisition import Acquisition, ShareRecord
+from .buffer import CompletedShareFetch, ShareBuffer
+from .node import RequestKind, ShareNode
+from .partition_groups import PartitionGroups
+from .requests import (
+    RENEWS_SINCE,
+    AcknowledgeResult,
+    SentAcks,
+    ShareFetchOptions,
+    ShareRemedy,
+    acknowledge_request,
+    fetch_remedy,
+    fetch_request,
+    request_remedy,
+    take_acks,
+)
+from .session import FINAL_EPOCH, TopicIdPartition
+
+__all__ = ["ShareFetcher"]
+
+_NEVER: Final = float("inf")
+
+_NO_SESSION: Final = code_of("SHARE_SESSION_NOT_FOUND")
+_NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
+
+#: The next list is fetched in advance if the last list took at most this share of the lock
+#: duration: the locks of slow consumers would end before their records are returned.
+_FAST_SHARE: Final = 0.1
+
+#: With implicit acknowledgement, the records of a long list are accepted after this many seconds.
+_ACCEPT_EVERY_S: Final = 0.25
+
+
+class ShareFetcher:
+    """Fetches over connections of its own, as the member `member_id`.
+
+    Calls `on_arrival` if records or an error have arrived, `on_error` with an error that the next
+    poll must raise, and `on_results` with the results of acknowledgements.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        options: ShareFetchOptions,
+        *,
+        on_arrival: Callable[[], object],
+        on_error: Callable[[KprotoError], object],
+        on_results: Callable[[list[AcknowledgeResult]], object],
+    ) -> None:
+        self._view = view
+        self._clock = view.clock
+        self._options = options
+        self._on_arrival = on_arrival
+        self._on_error = on_error
+        self._owner = object()
+        self.member_id = ""
+        self.buffer = ShareBuffer(
+            self._on_pending, view.settings.max_decompressed_bytes, is_explicit=options.is_explicit
+        )
+        #: The lock duration of the last response, in ms; None before the first response.
+        self.lock_timeout_ms: int | None = None
+        #: False once a broker was found that renews no locks.
+        self.can_renew = True
+        self.waiting_polls = 0
+        self.last_processing_s = 0.0
+        self._groups = PartitionGroups()
+        self._nodes: dict[int, ShareNode] = {}
+        self._refresh: asyncio.Task[None] | None = None
+        self._refresh_attempts = Attempts(view.settings)
+        self._last_fetched = -1  # with `limits_records`: the node that was fetched from last
+        self._results = AckResults(on_results)
+        self._changed = asyncio.Event()
+        self._timer: Timer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._requests: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+        self._accept_at = _NEVER
+
+    # Calls of the consumer
+
+    @property
+    def has_tasks(self) -> bool:
+        """True if the fetcher was started, and has not ended."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def assigned(self) -> list[TopicPartition]:
+        """The assigned partitions."""
+        return list(self._groups.assigned)
+
+    def start(self) -> None:
+        """Starts the task of the fetcher."""
+        self._task = start_task(self._run())
+
+    def wake(self) -> None:
+        """Makes the fetcher check which requests are due."""
+        self._changed.set()
+
+    def assign(self, tps: Iterable[TopicPartition]) -> None:
+        """Adds assigned partitions."""
+        self._groups.assign(tps, self._view.cluster)
+        self.wake()
+
+    def revoke(self, tps: Collection[TopicPartition]) -> None:
+        """Removes partitions; releases their records that were not returned."""
+        self._groups.revoke(tps)
+        self.buffer.release(tps)
+        self.wake()
+
+    def acknowledge(self, record: object, kind: int) -> None:
+        """Stores the acknowledgement of a record, which is sent soon.
+
+        Raises LockLostError, and ConfigurationError for a record of another consumer and for a
+        record that is acknowledged already.
+        """
+        acquisition = record.acquisition if isinstance(record, ShareRecord) else None
+        if acquisition is None or acquisition.owner is not self:
+            raise ConfigurationError(
+                f"{record!r:.200} is no record that this consumer has acquired: acknowledge a "
+                "record with the consumer that has returned it"
+            )
+        assert isinstance(record, ShareRecord)
+        now = self._clock.monotonic()
+        acquisition.acknowledge(record.offset, kind, now)
+        if not acquisition.is_pending:
+            self._node(acquisition.node).add_pending(acquisition, now)
+            self.wake()
+
+    def _on_pending(self, acquisitions: list[Acquisition]) -> None:
+        now = self._clock.monotonic()
+        for each in acquisitions:
+            self._node(each.node).add_pending(each, now)
+        self.wake()
+
+    def on_list_returned(self) -> None:
+        """Schedules the acceptance of the records of the current list, if it is implicit."""
+        if not self._options.is_explicit and self._accept_at == _NEVER:
+            self._accept_at = self._clock.monotonic() + _ACCEPT_EVERY_S
+
+    async def commit(self) -> list[AcknowledgeResult]:
+        """Sends all acknowledgements, and waits for their results."""
+        return await self._results.wait(self._nodes.values(), self.wake)
+
+    async def close(self) -> None:
+        """Sends all acknowledgements, and closes the sessions, which releases all other records.
+
+        Waits for the requests in flight first.
+        """
+        self._is_closing = True
+        self.buffer.drop_all()
+        self.wake()
+        while self._requests:
+            await asyncio.wait([*self._requests])
+        await self._end_task()
+        closes = [
+            self._close_session(node) for node in self._nodes.values() if node.session.is_open
+        ]
+        await asyncio.gather(*closes)
+        for node in self._nodes.values():
+            self._results.refuse_pending(node)
+
+    async def end(self) -> None:
+        """Ends all tasks and connections."""
+        self._is_closing = True
+        tasks = [*self._requests, *([] if self._refresh is None else [self._refresh])]
+        for task in tasks:
+            task.cancel()
+        try:
+            await self._end_task()
+            await until_ended(tasks)
+        finally:
+            self._view.abort(self._owner)
+            await self._view.release(self._owner)
+
+    def abandon(self) -> None:
+        """Ends all tasks and connections, without waiting; brokers then release the records."""
+        self._is_closing = True
+        for task in [*self._requests, self._task, self._refresh]:
+            if task is not None:
+                task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._view.abort(self._owner)
+
+    async def _end_task(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await until_ended([self._task])
+
+    # The task
+
+    async def _run(self) -> None:
+        while True:
+            self._changed.clear()
+            now = self._clock.monotonic()
+            self._start_due(now)
+            if not self._changed.is_set():
+                self._set_timer(now)
+                await self._changed.wait()
+
+    def _set_timer(self, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        deadlines = [self._accept_at, self.buffer.unlocked_at, self._groups.next_at]
+        deadlines += [node.next_at() for node in self._nodes.values()]
+        if self._refresh is None and self._groups.unknown:
+            deadlines.append(self._refresh_attempts.not_before)
+        at = min((each for each in deadlines if each > now), default=_NEVER)
+        self._timer = self._clock.call_later(min(at - now, LONGEST_TIMER_S), self._changed.set)
+
+    def _start_due(self, now: float) -> None:
+        """Starts the requests that are due, and the acceptance and drop of records."""
+        if now >= self._accept_at:
+            self._accept_at = _NEVER
+            self.buffer.accept_processed()
+            if self.buffer.has_unreturned:
+                self._accept_at = now + _ACCEPT_EVERY_S
+        if now >= self.buffer.unlocked_at:
+            self.buffer.drop_unlocked(now)
+        self._groups.end_backoffs(now)
+        self._group_partitions()
+        self._start_refresh(now)
+        by_node = self._groups.by_node
+        for node in [*by_node, *(self._nodes.keys() - by_node.keys())]:
+            its = self._node(node)
+            wants = node in by_node and self._wants_records(its)
+            kind = its.next_request(now, wants_records=wants)
+            if kind is RequestKind.REFUSE:
+                self._results.refuse_pending(its)
+            elif kind is not RequestKind.NONE:
+                its.is_busy = True
+                its.is_fetching = kind in (RequestKind.FETCH, RequestKind.OPEN)
+                task = start_task(self._exchange(its, kind))
+                self._requests.add(task)
+                task.add_done_callback(self._requests.discard)
+
+    def _wants_records(self, node: ShareNode) -> bool:
+        """Returns True if the next list should be fetched now."""
+        if self._is_closing or self.buffer.has_fetched:
+            return False
+        if self._options.limits_records:
+            others = [each for each in self._nodes.values() if each.is_fetching]
+            return bool(self.waiting_polls) and not others and node.node == self._next_in_turn()
+        if self.waiting_polls:
+            return True
+        lock_s = (self.lock_timeout_ms or 0) / 1000
+        return self.buffer.has_returned and self.last_processing_s <= lock_s * _FAST_SHARE
+
+    def _next_in_turn(self) -> int:
+        nodes = sorted(self._groups.by_node)
+        return next((node for node in nodes if node > self._last_fetched), nodes[0])
+
+    def _node(self, node: int) -> ShareNode:
+        its = self._nodes.get(node)
+        if its is None:
+            its = self._nodes[node] = ShareNode(node, self._view.settings)
+        return its
+
+    # Leaders
+
+    def _group_partitions(self) -> None:
+        """Groups the partitions by leader; drops records of former leaders."""
+        if self._groups.update(self._view.cluster):
+            self.buffer.drop_moved(self._groups.leaders)
+
+    def _start_refresh(self, now: float) -> None:
+        """Requests metadata of topics without a leader, and of topics whose metadata is too old."""
+        if now < self._refresh_attempts.not_before:
+            return
+        topics = self._groups.topics
+        stale = {topic for topic in topics if not self._view.has_current_metadata(topic)}
+        self._refresh_soon(stale | self._groups.unknown)
+
+    def _refresh_soon(self, topics: Collection[str]) -> None:
+        if topics and self._refresh is None and not self._is_closing:
+            self._refresh = start_task(self._refresh_topics(topics))
+
+    async def _refresh_topics(self, topics: Collection[str]) -> None:
+        try:
+            await self._view.refresh(topics)
+        except KprotoError as error:
+            self._refresh_attempts.failed(error, self._clock.monotonic())
+        else:
+            self._group_partitions()
+            if self._groups.unknown:
+                missing = error_of_code(_NO_LEADER, "looking for leaders")
+                self._refresh_attempts.failed(missing, self._clock.monotonic())
+            else:
+                self._refresh_attempts.succeeded()
+        finally:
+            self._refresh = None
+            self.wake()
+
+    def _back_off(self, tp: TopicPartition) -> None:
+        """Stops fetching a partition for a short time; requests its metadata."""
+        backoff_s = self._view.settings.retry_backoff_ms / 1000
+        self._groups.back_off(tp, self._clock.monotonic() + backoff_s)
+        self._refresh_soon([tp[0]])
+
+    # Requests
+
+    async def _exchange(self, node: ShareNode, kind: RequestKind) -> None:
+        """Sends one request of a session, and processes its response."""
+        sent: list[SentAcks] = []
+        try:
+            connection = await self._connect(node)
+            if kind is not RequestKind.OPEN and not node.session.is_open:
+                return  # another request is due with the new session
+            if kind is RequestKind.ACKNOWLEDGE:
+                sent = self._take_acks(node)
+                await self._acknowledge(node, connection, sent)
+            else:
+                if kind is RequestKind.FETCH:
+                    sent = self._take_acks_of_fetch(node)
+                await self._fetch(node, connection, sent)
+        except KprotoError as error:
+            self._on_failure(node, sent, error)
+        finally:
+            node.is_busy = node.is_fetching = False
+            if sent:
+                node.answered_count += 1
+            node.is_urgent = node.is_urgent and bool(node.pending)
+            self._results.check_commits()
+            self.wake()
+
+    async def _connect(self, node: ShareNode) -> BrokerConnection:
+        """Returns the connection of a session; a new connection has no session."""
+        connection = await self._view.connection_to(node.node, owner=self._owner)
+        if node.connection is not connection:
+            if node.session.is_open:
+                self._on_session_lost(node)
+            node.connection = connection
+        for request in (ShareFetchRequest, ShareAcknowledgeRequest):
+            if request.API_KEY not in connection.ranges:
+                raise UnsupportedVersionError(
+                    f"broker {node.node} has no {request.__name__.removesuffix('Request')} "
+                    "(KIP-932): share groups need brokers of Kafka 4.2 or later"
+                )
+        self.can_renew = connection.version_of(ShareAcknowledgeRequest) >= RENEWS_SINCE
+        return connection
+
+    def _on_session_lost(self, node: ShareNode) -> None:
+        """Drops the records of a session that the broker has closed, and so released."""
+        node.session.reset()
+        self.buffer.drop_node(node.node)
+
+    def _take_acks(self, node: ShareNode) -> list[SentAcks]:
+        sent = take_acks(node.take_pending())
+        if not self.can_renew:
+            refused = [each for each in sent if each.acquisition.has_renewing]
+            if refused:
+                error = UnsupportedVersionError(
+                    f"broker {node.node} renews no locks (KIP-1222): it is older than Kafka 4.2"
+                )
+                self._results.refuse(node, refused, error)
+                sent = [each for each in sent if each not in refused]
+        node.sent_count += bool(sent)
+        return sent
+
+    def _take_acks_of_fetch(self, node: ShareNode) -> list[SentAcks]:
+        """Returns the acknowledgements of the partitions that the next fetch has.
+
+        A fetch with acknowledgements of another partition would add it to the session.
+        """
+        fetched = set(self._groups.by_node.get(node.node, ()))
+        since, pending = node.pending_since, node.take_pending()
+        taken = []
+        for each in pending:
+            if (each.topic_id, each.partition) in fetched:
+                taken.append(each)
+            else:
+                each.is_pending = False
+                node.add_pending(each, since)
+        sent = take_acks(taken)
+        node.sent_count += bool(sent)
+        return sent
+
+    async def _fetch(
+        self, node: ShareNode, connection: BrokerConnection, sent: list[SentAcks]
+    ) -> None:
+        options = self._options
+        wanted = self._groups.by_node.get(node.node, [])
+        change = node.session.change_to(wanted)
+        request = fetch_request(options.group_id, self.member_id, change, options.limits, sent)
+        self._last_fetched = node.node
+        timeout_ms = self._view.settings.request_timeout_ms + options.limits.max_wait_ms
+        response = await connection.request(request, timeout_ms=timeout_ms)
+        if response.error_code:
+            what = f"fetching from broker {node.node} for share group {options.group_id!r}"
+            self._on_request_error(node, sent, response.error_code, response.error_message, what)
+            return
+        node.session.on_answered()
+        node.attempts.succeeded()
+        now = self._clock.monotonic()
+        self.lock_timeout_ms = response.acquisition_lock_timeout_ms
+        codes: dict[TopicIdPartition, tuple[int, str | None]] = {}
+        hints: list[LeaderHint] = []
+        for topic in response.responses:
+            for data in topic.partitions:
+                its = topic.topic_id, data.partition_index
+                codes[its] = data.acknowledge_error_code, data.acknowledge_error_message
+                hints += self._take_partition(node, its, data, now)
+        self._on_acks_answered(node, sent, codes, now)
+        self._apply_hints(hints, response)
+
+    def _take_partition(
+        self, node: ShareNode, its: TopicIdPartition, data: PartitionData, now: float
+    ) -> list[LeaderHint]:
+        """Buffers the records of a partition, or handles its error; returns a named leader."""
+        topic = self._groups.name_of(its[0])
+        if topic is None:
+            return []
+        tp = topic, its[1]
+        if data.acquired_records and data.records:
+            lock_s = (self.lock_timeout_ms or 0) / 1000
+            acquisitions = [
+                Acquisition(
+                    self,
+                    node.node,
+                    tp,
+                    its[0],
+                    each.first_offset,
+                    each.last_offset,
+                    each.delivery_count,
+                    now + lock_s,
+                )
+                for each in sorted(data.acquired_records, key=lambda each: each.first_offset)
+            ]
+            fetch = CompletedShareFetch(tp, node.node, data.records, acquisitions)
+            self.buffer.add(fetch)
+            if tp not in self._groups.assigned or self._is_closing:
+                self.buffer.release([tp])
+            self._on_arrival()
+        if not data.error_code:
+            return []
+        self._on_partition_error(tp, data.error_code, data.error_message)
+        leader = data.current_leader
+        if leader.leader_id < 0:
+            return []
+        return [LeaderHint(*tp, leader.leader_id, leader.leader_epoch)]
+
+    def _on_partition_error(self, tp: TopicPartition, code: int, message: str | None) -> None:
+        if tp not in self._groups.assigned:
+            return
+        self._back_off(tp)
+        if fetch_remedy(code) is ShareRemedy.RAISE:
+            what = f"fetching {tp[0]}[{tp[1]}] for share group {self._options.group_id!r}"
+            self._on_error(error_of_code(code, f"{what}: {message}" if message else what))
+
+    async def _acknowledge(
+        self, node: ShareNode, connection: BrokerConnection, sent: list[SentAcks]
+    ) -> None:
+        if not sent:
+            return
+        options = self._options
+        epoch = node.session.epoch
+        request = acknowledge_request(options.group_id, self.member_id, epoch, sent)
+        response = await connection.request(request)
+        if response.error_code:
+            what = f"acknowledging at broker {node.node} for share group {options.group_id!r}"
+            self._on_request_error(node, sent, response.error_code, response.error_message, what)
+            return
+        node.session.on_answered()
+        node.attempts.succeeded()
+        self._on_acknowledge_response(node, sent, response)
+
+    def _on_acknowledge_response(
+        self, node: ShareNode, sent: list[SentAcks], response: ShareAcknowledgeResponse
+    ) -> None:
+        if response.acquisition_lock_timeout_ms > 0:
+            self.lock_timeout_ms = response.acquisition_lock_timeout_ms
+        codes: dict[TopicIdPartition, tuple[int, str | None]] = {}
+        hints: list[LeaderHint] = []
+        for topic in response.responses:
+            name = self._groups.name_of(topic.topic_id)
+            for data in topic.partitions:
+                codes[topic.topic_id, data.partition_index] = data.error_code, data.error_message
+                leader = data.current_leader
+                if name is not None and data.error_code and leader.leader_id >= 0:
+                    hints.append(
+                        LeaderHint(
+                            name, data.partition_index, leader.leader_id, leader.leader_epoch
+                        )
+                    )
+        self._on_acks_answered(node, sent, codes, self._clock.monotonic())
+        self._apply_hints(hints, response)
+
+    async def _close_session(self, node: ShareNode) -> None:
+        """Sends the acknowledgements of a node, and closes its session."""
+        sent: list[SentAcks] = []
+        try:
+            connection = await self._connect(node)
+            if not node.session.is_open:
+                return
+            sent = self._take_acks(node)
+            request = acknowledge_request(self._options.group_id, self.member_id, FINAL_EPOCH, sent)
+            response = await connection.request(request)
+            if response.error_code:
+                what = f"closing the share session at broker {node.node}"
+                code, message = response.error_code, response.error_message
+                self._on_request_error(node, sent, code, message, what)
+            else:
+                self._on_acknowledge_response(node, sent, response)
+        except KprotoError as error:
+            self._on_failure(node, sent, error)
+        finally:
+            node.session.reset()
+            node.answered_count = node.sent_count
+            self._results.check_commits()
+
+    # Results
+
+    def _apply_hints(
+        self, hints: list[LeaderHint], response: ShareFetchResponse | ShareAcknowledgeResponse
+    ) -> None:
+        if hints:
+            endpoints = response.node_endpoints
+            self._view.update_leaders(
+                hints, [Broker(b.node_id, b.host, b.port, b.rack) for b in endpoints]
+            )
+
+    def _on_acks_answered(
+        self, node: ShareNode, sent: list[SentAcks], codes: AckCodes, now: float
+    ) -> None:
+        lock_s = (self.lock_timeout_ms or 0) / 1000
+        may_retry = not self._is_closing
+        self._results.on_answered(node, sent, codes, now, lock_s, may_retry=may_retry)
+
+    def _on_request_error(
+        self, node: ShareNode, sent: list[SentAcks], code: int, message: str | None, what: str
+    ) -> None:
+        """Handles the error code of a whole request: the next fetch opens a new session."""
+        error = error_of_code(code, f"{what}: {message}" if message else what)
+        remedy = request_remedy(code)
+        log(logging.INFO, "group %s: %s", self._options.group_id, error)
+        self._results.refuse(node, sent, error)
+        if isinstance(error, BrokerResponseError) and error.name == "SHARE_SESSION_NOT_FOUND":
+            self._on_session_lost(node)
+        node.session.reset()
+        if remedy is ShareRemedy.NEW_SESSION and not node.attempts.count:
+            node.attempts.failed(error, self._clock.monotonic())
+            node.attempts.skip_backoff(self._clock.monotonic())
+            return
+        has_time = node.attempts.failed(error, self._clock.monotonic())
+        if remedy is ShareRemedy.REFRESH:
+            self._refresh_soon(self._groups.topics_at(node.node))
+        if remedy is ShareRemedy.RAISE or not has_time:
+            node.attempts.succeeded()
+            node.attempts.failed(error, self._clock.monotonic())
+            self._on_error(error)
+
+    def _on_failure(self, node: ShareNode, sent: list[SentAcks], error: KprotoError) -> None:
+        """Handles a lost connection or a timeout: the broker releases the acquired records."""
+        log(logging.INFO, "group %s: %s", self._options.group_id, error)
+        self._results.refuse(node, sent, error)
+        self._on_session_lost(node)
+        node.connection = None
+        self._results.refuse_pending(node, error)
+        self._view.invalidate_brokers()
+        self._refresh_soon(self._groups.topics_at(node.node))
+        has_time = node.attempts.failed(error, self._clock.monotonic())
+        if isinstance(error, UnsupportedVersionError) or not has_time:
+            node.attempts.succeeded()
+            node.attempts.failed(error, self._clock.monotonic())
+            self._on_error(error)

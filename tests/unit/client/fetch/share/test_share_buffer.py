@@ -1,0 +1,191 @@
+"""Tests the buffer of a share consumer: decoding, implicit acceptance, drops."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition
+from kproto.client.fetch.share.buffer import CompletedShareFetch, ShareBuffer
+from kproto.client.metadata.cluster import TopicPartition
+from kproto.records import MAX_DECOMPRESSED_BYTES, encode_batch
+from kproto.wire.errors import CorruptBatchError
+from kproto.wire.uuid import ZERO_UUID
+
+OPEN = 255
+ACCEPT, RELEASE = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE
+TP = ("t", 0)
+
+
+class Buffer(ShareBuffer):
+    """A buffer that stores the reported acquisitions."""
+
+    def __init__(self, *, is_explicit: bool = False) -> None:
+        self.reported: list[Acquisition] = []
+        super().__init__(self.reported.extend, MAX_DECOMPRESSED_BYTES, is_explicit=is_explicit)
+
+    def fetched(
+        self,
+        *ranges: tuple[int, int],
+        batches: tuple[tuple[int, int], ...] = (),
+        tp: TopicPartition = TP,
+        node: int = 1,
+        locked_until: float = 130.0,
+        damage: bool = False,
+    ) -> list[Acquisition]:
+        """Adds a fetch that acquired `ranges`, of batches that begin and end as `batches`."""
+        data = b"".join(
+            encode_batch(
+                [(None, b"%d" % at, (), at) for at in range(first, last + 1)], base_offset=first
+            )
+            for first, last in batches or ranges
+        )
+        if damage:
+            data = data[:-1] + bytes([data[-1] ^ 1])
+        acquisitions = [
+            Acquisition(self, node, tp, ZERO_UUID, *its, count, locked_until)
+            for count, its in enumerate(ranges, 1)
+        ]
+        self.add(CompletedShareFetch(tp, node, data, acquisitions))
+        return acquisitions
+
+
+def offsets(buffer: ShareBuffer, count: int) -> list[int]:
+    found = [buffer.take_record() for _ in range(count)]
+    return [record.offset for record in found if record is not None]
+
+
+def test_records_carry_the_delivery_count_of_their_range() -> None:
+    buffer = Buffer()
+    buffer.fetched((0, 1), (2, 3), batches=((0, 3),))
+    records = [buffer.take_record() for _ in range(4)]
+    assert [(each.offset, each.delivery_count) for each in records if each is not None] == [
+        (0, 1),
+        (1, 1),
+        (2, 2),
+        (3, 2),
+    ]
+    assert buffer.take_record() is None
+
+
+def test_records_outside_of_the_acquired_ranges_are_not_returned() -> None:
+    buffer = Buffer()
+    buffer.fetched((3, 4), (8, 8), batches=((0, 5), (6, 9)))
+    assert offsets(buffer, 10) == [3, 4, 8]
+
+
+def test_offsets_without_records_are_acknowledged_as_gaps() -> None:
+    buffer = Buffer(is_explicit=True)
+    (its,) = buffer.fetched((0, 5), batches=((0, 1), (4, 4)))
+    assert offsets(buffer, 10) == [0, 1, 4]
+    assert list(its.states) == [OPEN, OPEN, 0, 0, OPEN, 0]
+    assert buffer.reported == [its]
+
+
+def test_next_poll_accepts_the_records_of_a_returned_list() -> None:
+    buffer = Buffer()
+    (its,) = buffer.fetched((0, 2))
+    assert offsets(buffer, 3) == [0, 1, 2]
+    assert list(its.states) == [OPEN] * 3
+    buffer.on_poll()
+    assert list(its.states) == [ACCEPT] * 3
+
+
+def test_next_poll_accepts_only_the_returned_part_of_a_list() -> None:
+    buffer = Buffer()
+    (its,) = buffer.fetched((0, 3))
+    assert offsets(buffer, 2) == [0, 1]
+    buffer.on_poll()
+    assert list(its.states) == [ACCEPT, ACCEPT, OPEN, OPEN]
+    assert offsets(buffer, 9) == [2, 3]
+    buffer.on_poll()
+    assert list(its.states) == [ACCEPT] * 4
+
+
+def test_explicit_buffer_accepts_nothing_by_itself() -> None:
+    buffer = Buffer(is_explicit=True)
+    (its,) = buffer.fetched((0, 1))
+    offsets(buffer, 2)
+    buffer.on_poll()
+    buffer.accept_processed()
+    assert list(its.states) == [OPEN] * 2
+
+
+def test_record_in_processing_is_not_accepted_in_the_meantime() -> None:
+    buffer = Buffer()
+    (its,) = buffer.fetched((0, 2))
+    offsets(buffer, 2)
+    buffer.accept_processed()
+    assert list(its.states) == [ACCEPT, OPEN, OPEN]
+
+
+def test_records_of_a_list_are_all_in_processing() -> None:
+    buffer = Buffer()
+    (its,) = buffer.fetched((0, 2))
+    assert buffer.take_list() is not None
+    buffer.accept_processed()
+    assert list(its.states) == [OPEN] * 3
+
+
+def test_poll_returns_records_of_several_partitions_up_to_the_limit() -> None:
+    buffer = Buffer()
+    (first,) = buffer.fetched((0, 2))
+    (second,) = buffer.fetched((5, 7), tp=("t", 1))
+    polled = buffer.take_polled(4)
+    assert polled is not None
+    assert {tp: [each.offset for each in its] for tp, its in polled.items()} == {
+        ("t", 0): [0, 1, 2],
+        ("t", 1): [5],
+    }
+    buffer.on_poll()
+    assert list(first.states) == [ACCEPT] * 3
+    assert list(second.states) == [ACCEPT, OPEN, OPEN]
+
+
+def test_revoked_partition_releases_records_that_were_not_returned() -> None:
+    buffer = Buffer()
+    (current,) = buffer.fetched((0, 3))
+    (waiting,) = buffer.fetched((4, 5))
+    (other,) = buffer.fetched((0, 1), tp=("t", 1))
+    assert offsets(buffer, 2) == [0, 1]
+    buffer.release([TP])
+    assert list(current.states) == [OPEN, OPEN, RELEASE, RELEASE]
+    assert list(waiting.states) == [RELEASE] * 2
+    assert list(other.states) == [OPEN] * 2
+    buffer.on_poll()
+    assert list(current.states) == [ACCEPT, ACCEPT, RELEASE, RELEASE]
+    assert offsets(buffer, 9) == [0, 1]
+
+
+def test_unlocked_records_are_never_returned_nor_accepted() -> None:
+    buffer = Buffer()
+    (current,) = buffer.fetched((0, 2), locked_until=110.0)
+    (waiting,) = buffer.fetched((3, 4), locked_until=120.0)
+    assert offsets(buffer, 1) == [0]
+    assert buffer.unlocked_at == 110.0
+    buffer.drop_unlocked(115.0)
+    assert buffer.unlocked_at == 120.0
+    buffer.on_poll()
+    assert list(current.states) == [ACCEPT, OPEN, OPEN]
+    assert offsets(buffer, 2) == [3, 4]
+    assert list(waiting.states) == [OPEN] * 2
+
+
+def test_records_of_a_lost_broker_or_a_former_leader_are_dropped() -> None:
+    buffer = Buffer()
+    buffer.fetched((0, 1), node=1)
+    buffer.fetched((2, 3), node=2)
+    buffer.fetched((9, 9), node=2, tp=("t", 1))
+    buffer.drop_node(1)
+    buffer.drop_moved({TP: 3, ("t", 1): 2})
+    assert offsets(buffer, 9) == [9]
+
+
+def test_batch_that_cannot_be_decoded_is_released_and_its_error_raised_once() -> None:
+    buffer = Buffer(is_explicit=True)
+    (its,) = buffer.fetched((0, 3), batches=((0, 1), (2, 3)), damage=True)
+    assert offsets(buffer, 2) == [0, 1]
+    with pytest.raises(CorruptBatchError) as raised:
+        buffer.take_record()
+    assert (raised.value.topic, raised.value.partition) == TP
+    assert list(its.states) == [OPEN, OPEN, RELEASE, RELEASE]
+    assert buffer.take_record() is None
