@@ -6,9 +6,12 @@ from .commits.errors import CommitFailedError, NoCommittedOffsetError
 from .commits.offset_requests import CommittedOffset
 from .consumer.consumer import Consumer
 from .consumer.group_consumer import GroupConsumer
+from .consumer.share_consumer import ShareConsumer
 from .fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from .fetch.fetch_requests import FetchedPartition
 from .fetch.position_validation import LogTruncatedError
+from .fetch.share.acquisition import LockLostError, ShareRecord
+from .fetch.share.requests import AcknowledgeResult
 from .groups.assignor import Assignor
 from .groups.subscription import TopicPattern
 from .metadata.cluster import TopicPartition
@@ -17,7 +20,7 @@ from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, Ret
 from .processing.failure_headers import Failure, failure_of
 from .processing.handler_transaction import HandlerTransaction
 from .processing.handlers import Stop
-from .processing.run_summary import RunSummary
+from .processing.run_summary import RunSummary, ShareRunSummary
 from .processing.settings import Retries, RetryTopic
 from .producer.acks import Acks
 from .producer.batch import Ack, BatchDelivery, Delivery
@@ -38,6 +41,7 @@ from .settings import Address, ClientSettings, parse_bootstrap
 __all__ = [
     "Ack",
     "AckEvent",
+    "AcknowledgeResult",
     "Acks",
     "Address",
     "Assignor",
@@ -62,6 +66,7 @@ __all__ = [
     "GroupConsumer",
     "HandlerTransaction",
     "Hooks",
+    "LockLostError",
     "LogTruncatedError",
     "NewTopic",
     "NoCommittedOffsetError",
@@ -74,6 +79,9 @@ __all__ = [
     "RetryEvent",
     "RetryTopic",
     "RunSummary",
+    "ShareConsumer",
+    "ShareRecord",
+    "ShareRunSummary",
     "Stop",
     "TopicPartition",
     "TopicPattern",

@@ -39,6 +39,8 @@ from .commits.offset_requests import CommittedOffset, checked_commits
 from .consumer.consumer import Consumer, Start
 from .consumer.group_consumer import GroupConsumer
 from .consumer.rebalance_listener import RebalanceCallback, RebalanceCallbacks
+from .consumer.share_consumer import ShareConsumer
+from .consumer.share_parts import ResultCallback
 from .consumer.user_offsets import checked_mapping, checked_tp
 from .core.open_parts import OpenParts
 from .core.tasks import shielded
@@ -50,13 +52,16 @@ from .fetch.start_options import GroupStart
 from .groups.assignor import Assignor
 from .groups.protocol_selection import GroupMember
 from .groups.settings import DEFAULT_ASSIGNORS, GroupSettings, group_defaults_of
+from .groups.share.settings import AcknowledgementMode, AcquireMode, ShareGroupSettings
 from .groups.subscription import TopicPattern
 from .kafka_names import (
     GROUP_CONSUMER_NAMES,
     PRODUCER_NAMES,
+    SHARE_CONSUMER_NAMES,
     ConsumerNames,
     GroupConsumerNames,
     ProducerNames,
+    ShareConsumerNames,
     resolve_aliases,
 )
 from .metadata.cluster import Cluster, TopicInfo, TopicPartition
@@ -135,6 +140,7 @@ class Client:
         self._producer_defaults: Mapping[str, Any] = {}
         self._consumer_defaults: Mapping[str, Any] = {}
         self._group_defaults: Mapping[str, Any] = {}
+        self._share_defaults: Mapping[str, Any] = {}
 
     @classmethod
     def from_properties(
@@ -158,6 +164,7 @@ class Client:
         client._producer_defaults = arguments.producer
         client._consumer_defaults = arguments.consumer
         client._group_defaults = arguments.group
+        client._share_defaults = arguments.share
         return client
 
     async def __aenter__(self) -> Self:
@@ -768,3 +775,59 @@ class Client:
             on_background_close=self._parts.add_background_close,
         )
         return self._parts.add_consumer(group_consumer)
+
+    def share_consumer(
+        self,
+        topics: str | Iterable[str],
+        *,
+        group: str | None = None,
+        acknowledgement: AcknowledgementMode | None = None,
+        acquire_mode: AcquireMode | None = None,
+        max_poll_records: int | None = None,
+        max_wait_ms: int | None = None,
+        fetch_min_bytes: int | None = None,
+        fetch_max_bytes: int | None = None,
+        max_poll_interval_ms: int | None = None,
+        leave_timeout_ms: int | None = None,
+        on_acknowledged: ResultCallback | None = None,
+        **kafka_names: Unpack[ShareConsumerNames],
+    ) -> ShareConsumer:
+        """Creates a consumer of a share group (KIP-932, Kafka 4.2); see `ShareConsumer`.
+
+        `on_acknowledged` is called with an `AcknowledgeResult` for each partition whose
+        acknowledgements were answered. The other arguments are those of
+        `kproto.client.groups.share.settings.ShareGroupSettings`, with times in ms; properties of
+        `from_properties` override the defaults that both kinds of groups have, and have the default
+        `group`. Kafka's names are accepted, too: `share_acknowledgement_mode`,
+        `share_acquire_mode`, `fetch_max_wait_ms`. The isolation level and the duration of locks are
+        configs of the group (`share.isolation.level`, `share.record.lock.duration.ms`). Raises
+        ConfigurationError for an invalid argument, without a group, and once the client is closed.
+        """
+        self._view.raise_if_closed()
+        arguments = {
+            "acknowledgement": acknowledgement,
+            "acquire_mode": acquire_mode,
+            "max_poll_records": max_poll_records,
+            "max_wait_ms": max_wait_ms,
+            "fetch_min_bytes": fetch_min_bytes,
+            "fetch_max_bytes": fetch_max_bytes,
+            "max_poll_interval_ms": max_poll_interval_ms,
+            "leave_timeout_ms": leave_timeout_ms,
+        }
+        defaults = {**self._consumer_defaults, **self._group_defaults, **self._share_defaults}
+        given = {name: defaults[name] for name in arguments if name in defaults}
+        given |= resolve_aliases(
+            "Client.share_consumer", arguments, kafka_names, SHARE_CONSUMER_NAMES
+        )
+        group = self._group_defaults.get("group") if group is None else group
+        if group is None:
+            raise ConfigurationError("a share consumer needs a group: set group")
+        share_consumer = ShareConsumer(
+            self._view,
+            topics,
+            ShareGroupSettings(group, **given),
+            on_acknowledged=on_acknowledged,
+            make_forward_producer=self._forward_producer,
+            on_background_close=self._parts.add_background_close,
+        )
+        return self._parts.add_consumer(share_consumer)

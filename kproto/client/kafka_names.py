@@ -19,9 +19,11 @@ __all__ = [
     "CONSUMER_NAMES",
     "GROUP_CONSUMER_NAMES",
     "PRODUCER_NAMES",
+    "SHARE_CONSUMER_NAMES",
     "ConsumerNames",
     "GroupConsumerNames",
     "ProducerNames",
+    "ShareConsumerNames",
     "resolve_aliases",
 ]
 
@@ -56,6 +58,14 @@ class GroupConsumerNames(TypedDict, total=False):
     partition_assignment_strategy: Sequence[str | Assignor]
 
 
+class ShareConsumerNames(TypedDict, total=False):
+    """Kafka's names of the arguments of `Client.share_consumer`."""
+
+    fetch_max_wait_ms: int
+    share_acknowledgement_mode: Literal["implicit", "explicit"]
+    share_acquire_mode: Literal["batch_optimized", "record_limit"]
+
+
 PRODUCER_NAMES: Final[Mapping[str, str]] = {
     "compression_type": "compression",
     "batch_size": "batch_bytes",
@@ -76,6 +86,12 @@ GROUP_CONSUMER_NAMES: Final[Mapping[str, str]] = {
     "group_instance_id": "instance_id",
     "group_remote_assignor": "server_assignor",
     "partition_assignment_strategy": "assignors",
+}
+
+SHARE_CONSUMER_NAMES: Final[Mapping[str, str]] = {
+    "fetch_max_wait_ms": "max_wait_ms",
+    "share_acknowledgement_mode": "acknowledgement",
+    "share_acquire_mode": "acquire_mode",
 }
 
 _ISOLATION_LEVELS: Final = {"read_committed": True, "read_uncommitted": False}

@@ -25,6 +25,8 @@ class ClientArguments(NamedTuple):
     consumer: Mapping[str, Any]
     #: Further defaults of consumers with a group. Its key `group` has the default group.
     group: Mapping[str, Any]
+    #: Further defaults of share consumers.
+    share: Mapping[str, Any]
 
 
 def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> ClientArguments:
@@ -48,5 +50,10 @@ def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> Cl
             "the properties have no bootstrap.servers: set it, or pass bootstrap="
         )
     return ClientArguments(
-        bootstrap, ClientSettings(**settings), found.producer, found.consumer, found.group
+        bootstrap,
+        ClientSettings(**settings),
+        found.producer,
+        found.consumer,
+        found.group,
+        found.share,
     )

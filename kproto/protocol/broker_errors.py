@@ -20,6 +20,8 @@ __all__ = [
     "GroupAuthorizationError",
     "GroupIdNotFoundError",
     "IllegalGenerationError",
+    "InvalidRecordStateError",
+    "InvalidShareSessionEpochError",
     "InvalidTopicError",
     "LeaderNotAvailableError",
     "NotControllerError",
@@ -30,6 +32,8 @@ __all__ = [
     "ProducerFencedError",
     "RebalanceInProgressError",
     "RecordTooLargeError",
+    "ShareSessionLimitReachedError",
+    "ShareSessionNotFoundError",
     "StaleMemberEpochError",
     "TopicAuthorizationError",
     "TopicExistsError",
@@ -171,6 +175,28 @@ class ProducerFencedError(BrokerResponseError):
     """PRODUCER_FENCED (90): a newer producer with the same transactional.id fenced this one."""
 
 
+class InvalidRecordStateError(BrokerResponseError):
+    """INVALID_RECORD_STATE (121): the member has no lock on an acknowledged record (KIP-932).
+
+    The lock has ended, or the record is acknowledged already.
+    """
+
+
+class ShareSessionNotFoundError(BrokerResponseError):
+    """SHARE_SESSION_NOT_FOUND (122): the broker has closed the share session (KIP-932)."""
+
+
+class InvalidShareSessionEpochError(BrokerResponseError):
+    """INVALID_SHARE_SESSION_EPOCH (123): the epoch of a share session is out of order (KIP-932)."""
+
+
+class ShareSessionLimitReachedError(BrokerResponseError):
+    """SHARE_SESSION_LIMIT_REACHED (133): the broker opens no further share session (KIP-932).
+
+    The limit is `group.share.max.share.sessions` of the broker.
+    """
+
+
 #: The class of an error, by Kafka's name of the code.
 BROKER_ERRORS: Final[dict[str, type[BrokerResponseError]]] = {
     "OFFSET_OUT_OF_RANGE": OffsetOutOfRangeError,
@@ -198,4 +224,8 @@ BROKER_ERRORS: Final[dict[str, type[BrokerResponseError]]] = {
     "UNKNOWN_TOPIC_ID": UnknownTopicIdError,
     "FENCED_MEMBER_EPOCH": FencedMemberEpochError,
     "STALE_MEMBER_EPOCH": StaleMemberEpochError,
+    "INVALID_RECORD_STATE": InvalidRecordStateError,
+    "SHARE_SESSION_NOT_FOUND": ShareSessionNotFoundError,
+    "INVALID_SHARE_SESSION_EPOCH": InvalidShareSessionEpochError,
+    "SHARE_SESSION_LIMIT_REACHED": ShareSessionLimitReachedError,
 }

@@ -65,6 +65,8 @@ class ClientProperties:
     consumer: Mapping[str, Any] = field(default_factory=dict)
     #: Arguments of `Client.consumer` that only members of a group have, `group` among them.
     group: Mapping[str, Any] = field(default_factory=dict)
+    #: Arguments of `Client.share_consumer` that no other consumer has.
+    share: Mapping[str, Any] = field(default_factory=dict)
     #: Names of properties without an effect in kproto, in the order of the source.
     unused: tuple[str, ...] = ()
     #: Names of TLS and SASL properties that `security.protocol` disables.
@@ -153,6 +155,7 @@ def read_values(
         producer,
         consumer,
         group,
+        _plain(by_part.get("share", {})),
         tuple(sorted(unused, key=order.__getitem__)),
         tuple(inactive),
     )

@@ -40,6 +40,7 @@ class PropertyMapping:
     producer    arguments of `Client.producer`
     consumer    arguments of `Client.consumer`
     group       arguments of `Client.consumer` that only members of a group have
+    share       arguments of `Client.share_consumer` that no other consumer has
     security    `security.protocol`
     tls, sasl   all rows of the part make one object for the client's setting `tls` or `sasl`
     """
@@ -247,6 +248,18 @@ ROWS: Final = (
         ("partition.assignment.strategy",),
         several(_ASSIGNORS),
         "names, or Kafka's classes; your own assignor needs `client.consumer(assignors=…)`",
+    ),
+    PropertyMapping(
+        "share",
+        "acknowledgement",
+        ("share.acknowledgement.mode",),
+        choice({each: each for each in ("implicit", "explicit")}, any_case=True),
+    ),
+    PropertyMapping(
+        "share",
+        "acquire_mode",
+        ("share.acquire.mode",),
+        choice({each: each for each in ("batch_optimized", "record_limit")}, any_case=True),
     ),
     PropertyMapping(
         "security",

@@ -34,6 +34,7 @@ import kproto.records
 from kproto import (
     Ack,
     AckEvent,
+    AcknowledgeResult,
     BearerToken,
     BrokerAnswer,
     ClientSettings,
@@ -59,6 +60,8 @@ from kproto import (
     RunSummary,
     ScramSha256,
     ScramSha512,
+    ShareRecord,
+    ShareRunSummary,
     Tls,
     TopicPattern,
     Undecodable,
@@ -93,6 +96,7 @@ LAZY = kproto_cloudevents.lazy_from_kafka(None, b"{}", HEADERS)
 VALUES: list[Any] = [
     READ,
     Record(7, 8, None, b"v", [("h", None)], 1, topic="t", partition=2),
+    ShareRecord(7, 8, None, b"v", [("h", None)], 1, topic="t", partition=2),
     BATCH,
     MESSAGE,
     FetchedRecords("t", 0, [READ], 9),
@@ -119,6 +123,8 @@ VALUES: list[Any] = [
     Retries(attempts=5),
     RetryTopic("r", 5),
     RunSummary(1, 2),
+    ShareRunSummary(1, 2),
+    AcknowledgeResult("t", 0, (range(3),), None),
     OpenTransaction("id", 7, 1, 60_000, 2),
     PreparedTransactionState(7, 1),
     TopicPattern("a.*"),
@@ -165,7 +171,7 @@ NO_DATA = {
         "Codec",
         "Consumer",
     ),
-    *("BatchDelivery", "Delivery", "EventFormat", "GroupConsumer", "GrowingBatch"),
+    *("BatchDelivery", "Delivery", "EventFormat", "GroupConsumer", "GrowingBatch", "ShareConsumer"),
     *("HandlerTransaction", "Hooks"),
     *(
         "MessageSetBuilder",

@@ -17,10 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_overloads
 
-from kproto import Client, ClientSettings, GroupConsumer
+from kproto import Client, ClientSettings, GroupConsumer, ShareConsumer
 from kproto.broker import BrokerSettings
 from kproto.client.groups.settings import GroupSettings
-from kproto.client.processing.settings import RunSettings
+from kproto.client.groups.share.settings import ShareGroupSettings
+from kproto.client.processing.settings import RunSettings, ShareRunArguments
 from kproto.client.producer.settings import ProducerSettings
 from kproto.security.property_table import ROWS
 
@@ -50,7 +51,7 @@ class Setting:
 
 
 def settings_table(of: str) -> str:
-    """Returns the settings table `of`: client, producer, consumer, group, run or broker."""
+    """Returns the settings table `of`, a key of `TABLES`."""
     return table(
         HEADS,
         (
@@ -125,12 +126,28 @@ def _of_run(part: str) -> Iterator[Setting]:
     yield from _of_arguments(RunSettings.of, part, frozenset(), {})
 
 
+def _of_share(part: str) -> Iterator[Setting]:
+    comments = _comments(ShareGroupSettings)
+    yield from _of_fields(ShareGroupSettings, part)
+    yield _setting(part, "on_acknowledged", "ResultCallback | None", None, comments)
+
+
+def _of_share_run(part: str) -> Iterator[Setting]:
+    others = frozenset(inspect.signature(RunSettings.of).parameters) - frozenset(
+        ShareRunArguments.__annotations__
+    )
+    yield from _of_arguments(ShareConsumer.run, part, frozenset({"settings"}), {})
+    yield from _of_arguments(RunSettings.of, part, others, {})
+
+
 TABLES: Final[dict[str, Callable[[str], Iterator[Setting]]]] = {
     "client": lambda part: _of_fields(ClientSettings, part),
     "producer": lambda part: _of_fields(ProducerSettings, part),
     "consumer": _of_consumer,
     "group": _of_group,
     "run": _of_run,
+    "share": _of_share,
+    "share-run": _of_share_run,
     "broker": lambda part: _of_fields(BrokerSettings, part),
 }
 
@@ -159,7 +176,11 @@ def _setting(
 
 
 def _kafka_names(part: str, name: str) -> tuple[str, ...]:
-    parts = {"client": ("settings",), "group": ("group", "consumer")}.get(part, (part,))
+    parts = {
+        "client": ("settings",),
+        "group": ("group", "consumer"),
+        "share": ("share", "group", "consumer"),
+    }.get(part, (part,))
     return tuple(
         other for row in ROWS if row.part in parts and row.name == name for other in row.names
     )

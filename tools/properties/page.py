@@ -25,6 +25,7 @@ PARTS = {
     "producer": "`client.producer({})`",
     "consumer": "`client.consumer({})`",
     "group": "`client.consumer({})`",
+    "share": "`client.share_consumer({})`",
 }
 """By `PropertyMapping.part`: the code that sets the setting. TLS and SASL have their own tables."""
 

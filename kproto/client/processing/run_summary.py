@@ -1,10 +1,10 @@
-"""`RunSummary`: the result of `GroupConsumer.run`."""
+"""`RunSummary` and `ShareRunSummary`: the results of `run` of both kinds of groups."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["RunSummary"]
+__all__ = ["RunSummary", "ShareRunSummary"]
 
 
 class RunSummary(NamedTuple):
@@ -19,4 +19,18 @@ class RunSummary(NamedTuple):
     handled: int = 0
     retried: int = 0
     sent_to_retry: int = 0
+    dead_letters: int = 0
+
+
+class ShareRunSummary(NamedTuple):
+    """The result of `ShareConsumer.run`: numbers of records.
+
+    `handled` counts the accepted records, `released` and `rejected` the failed records that were
+    released or rejected, and `dead_letters` those that were sent to the dead letter topic. A record
+    that was released several times counts each time.
+    """
+
+    handled: int = 0
+    released: int = 0
+    rejected: int = 0
     dead_letters: int = 0

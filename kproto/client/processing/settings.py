@@ -18,6 +18,7 @@ __all__ = [
     "RetryTopic",
     "RunArguments",
     "RunSettings",
+    "ShareRunArguments",
     "TransactionalRunArguments",
     "run_settings",
 ]
@@ -143,6 +144,16 @@ class RunArguments(TypedDict, total=False):
     commit_interval_ms: int
     drain_timeout_ms: int
     cancel_lost: bool
+    stop_on: Collection[int] | None
+
+
+class ShareRunArguments(TypedDict, total=False):
+    """The arguments of `ShareConsumer.run`; `RunSettings.of` has their defaults."""
+
+    workers: int
+    retries: int | Retries | None
+    dead_letter_topic: str | None
+    drain_timeout_ms: int
     stop_on: Collection[int] | None
 
 

@@ -1,0 +1,178 @@
+"""Tests `run` of a share consumer: acceptance, release, rejection, dead letters, renewal."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto import Retries, ShareRecord, ShareRunSummary, Stop
+from kproto.client.processing.settings import RunSettings
+from kproto.client.processing.share_policy import (
+    Accept,
+    DeadLetter,
+    Reject,
+    Release,
+    ShareStep,
+    share_step,
+)
+from tests.unit.client.consumer.scripted_share import ShareBroker
+from tests.unit.client.consumer.test_share_consumer import sharing
+
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+
+#: Retries that need no time.
+AT_ONCE = Retries(3, backoff_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("error", "deliveries", "topic", "is_decoded", "step"),
+    [
+        (ValueError(), 1, None, True, Release(0.0)),
+        (ValueError(), 3, None, True, Release(0.0)),
+        (ValueError(), 4, None, True, Reject()),
+        (ValueError(), 4, "dead", True, DeadLetter("dead")),
+        (ValueError(), 1, None, False, Reject()),
+        (ValueError(), 1, "dead", False, DeadLetter("dead")),
+        (Stop(), 1, None, True, Release(0.0, stops=True)),
+        (Stop(done=True), 9, "dead", True, Accept(stops=True)),
+    ],
+)
+def test_step_depends_on_error_and_deliveries(
+    error: Exception, deliveries: int, topic: str | None, is_decoded: bool, step: ShareStep
+) -> None:
+    settings = RunSettings.of(order="none", retries=AT_ONCE, dead_letter_topic=topic)
+    assert share_step(settings, error, deliveries, 0.5, is_decoded=is_decoded) == step
+
+
+def test_excluded_exception_is_rejected_at_once() -> None:
+    settings = RunSettings.of(order="none", retries=Retries(3, exceptions=(OSError,)))
+    assert share_step(settings, ValueError(), 1, 0.5, is_decoded=True) == Reject()
+
+
+async def run(broker: ShareBroker, handle: Any, **settings: Any) -> ShareRunSummary:
+    """Runs `handle` on the records of `broker`, until the handler raises `Stop`."""
+    async with sharing(broker, "explicit") as consumer:
+        return await consumer.run(handle, retries=AT_ONCE, **settings)
+
+
+async def test_records_are_accepted_when_their_handler_returns() -> None:
+    async with ShareBroker() as broker:
+        broker.produce(30)
+        seen = []
+        running = most = 0
+
+        async def handle(record: ShareRecord) -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.001)
+            running -= 1
+            seen.append(record.offset)
+            if len(seen) == 30:
+                raise Stop(done=True)
+
+        summary = await run(broker, handle, workers=4)
+        assert summary == ShareRunSummary(handled=30)
+        assert sorted(broker.acks) == [(at, ACCEPT) for at in range(30)]
+        assert most == 4
+
+
+async def test_failed_record_is_released_and_then_rejected() -> None:
+    async with ShareBroker() as broker:
+        broker.produce(3)
+        deliveries = []
+
+        async def handle(record: ShareRecord) -> None:
+            if record.offset == 1:
+                deliveries.append(record.delivery_count)
+                raise ValueError
+            if record.offset == 3:
+                raise Stop(done=True)
+
+        running = asyncio.create_task(run(broker, handle))
+        await broker.until(lambda: broker.states[1] == "archived")
+        broker.produce(3)
+        assert await running == ShareRunSummary(handled=3, released=3, rejected=1)
+        assert deliveries == [1, 2, 3, 4]
+        assert [kind for offset, kind in broker.acks if offset == 1] == [RELEASE] * 3 + [REJECT]
+
+
+async def test_lock_of_a_slow_handler_is_renewed() -> None:
+    async with ShareBroker(lock_ms=200) as broker:
+        broker.produce(1)
+        broker.batch = 1
+
+        async def handle(record: ShareRecord) -> None:
+            await asyncio.sleep(0.6)
+            raise Stop(done=True)
+
+        assert await run(broker, handle) == ShareRunSummary(handled=1)
+        assert [kind for _, kind in broker.acks].count(RENEW) >= 2
+        assert broker.acks[-1] == (0, ACCEPT)
+
+
+async def test_cancelled_run_releases_its_records() -> None:
+    async with ShareBroker() as broker:
+        broker.produce(6)
+        started = asyncio.Event()
+
+        async def handle(record: ShareRecord) -> None:
+            started.set()
+            await asyncio.sleep(60)
+
+        async with sharing(broker, "explicit") as consumer:
+            task = asyncio.create_task(consumer.run(handle, workers=2, drain_timeout_ms=0))
+            await started.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await consumer.commit()
+            assert set(broker.states.values()) == {"available"}
+            async for record in consumer:  # the consumer can be used again
+                assert record.delivery_count >= 1
+                break
+
+
+async def test_close_stops_a_run_and_waits_for_its_handlers() -> None:
+    async with ShareBroker() as broker:
+        broker.produce(3)
+        started = asyncio.Event()
+
+        async def handle(record: ShareRecord) -> None:
+            started.set()
+            await asyncio.sleep(0.05)
+
+        async with sharing(broker, "explicit") as consumer:
+            task = asyncio.create_task(consumer.run(handle, workers=1))
+            await started.wait()
+            await consumer.close()
+            assert (await task).handled == 1
+        assert broker.acks.count((0, ACCEPT)) == 1
+
+
+async def test_handler_that_closes_its_consumer_is_refused() -> None:
+    async with ShareBroker() as broker:
+        broker.produce(1)
+        broker.batch = 1
+        async with sharing(broker, "explicit") as consumer:
+
+            async def handle(record: ShareRecord) -> None:
+                with pytest.raises(kproto.ConfigurationError, match=r"raise kproto\.Stop"):
+                    await consumer.close()
+                raise Stop(done=True)
+
+            assert (await consumer.run(handle)).handled == 1
+
+
+async def test_plain_function_ends_the_run_and_releases_the_record() -> None:
+    async with ShareBroker() as broker:
+        broker.produce(1)
+        broker.batch = 1
+        async with sharing(broker, "explicit") as consumer:
+            with pytest.raises(kproto.ConfigurationError, match="make it `async def`"):
+                await consumer.run(lambda record: None)  # type: ignore[arg-type, return-value]
+            await consumer.commit()
+        assert broker.acks == [(0, RELEASE)]
