@@ -157,7 +157,8 @@ class ShareParts:
 
     async def assign(self, tps: Collection[TopicPartition]) -> None:
         """Adds partitions."""
-        self.fetcher.assign(tps)
+        ids = {tp: self.member.topic_id_of(tp) for tp in tps}
+        self.fetcher.assign({tp: each for tp, each in ids.items() if each is not None})
 
     def on_member_failed(self, error: KprotoError) -> None:
         """Makes each poll raise the error that ended the member."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from ....clock import Timer
@@ -24,6 +24,7 @@ from ....wire.errors import (
     KprotoError,
     UnsupportedVersionError,
 )
+from ....wire.uuid import Uuid
 from ...core.retry import Attempts
 from ...core.tasks import LONGEST_TIMER_S, until_ended
 from ...metadata.cluster import Broker, LeaderHint, TopicPartition
@@ -129,9 +130,9 @@ class ShareFetcher:
         """Makes the fetcher check which requests are due."""
         self._changed.set()
 
-    def assign(self, tps: Iterable[TopicPartition]) -> None:
-        """Adds assigned partitions."""
-        self._groups.assign(tps, self._view.cluster)
+    def assign(self, topic_ids: Mapping[TopicPartition, Uuid]) -> None:
+        """Adds assigned partitions, with the ids of their topics."""
+        self._groups.assign(topic_ids)
         self.wake()
 
     def revoke(self, tps: Collection[TopicPartition]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from ....wire.uuid import Uuid
@@ -31,13 +31,10 @@ class PartitionGroups:
         self._version = 0
         self._grouped_for = (-1, -1)
 
-    def assign(self, tps: Iterable[TopicPartition], cluster: Cluster) -> None:
-        """Adds partitions, with the topic ids of the metadata."""
-        for tp in tps:
-            info = cluster.topics.get(tp[0])
-            if info is not None:
-                self.assigned[tp] = info.topic_id
-                self._names[info.topic_id] = tp[0]
+    def assign(self, topic_ids: Mapping[TopicPartition, Uuid]) -> None:
+        """Adds partitions, with the ids of their topics in the assignment."""
+        self.assigned |= topic_ids
+        self._names |= {topic_id: topic for (topic, _), topic_id in topic_ids.items()}
         self._version += 1
 
     def revoke(self, tps: Collection[TopicPartition]) -> None:

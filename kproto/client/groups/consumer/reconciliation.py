@@ -161,6 +161,10 @@ class AssignmentReconciliation:
         """Returns True if the member owns the partition with that topic id, or is adding it."""
         return topic_id in (self.owned.get(tp), self._adding.get(tp))
 
+    def topic_id_of(self, tp: TopicPartition) -> Uuid | None:
+        """Returns the topic id of a partition that is being added, or that the member owns."""
+        return self._adding.get(tp, self.owned.get(tp))
+
     def start(self, changes: Difference) -> None:
         """Stores the added partitions, `changes.added`; `finish` makes them owned partitions."""
         self._adding = changes.added

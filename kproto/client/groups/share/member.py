@@ -11,6 +11,8 @@ from typing import Final
 from ....messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from ....messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from ....wire.errors import KprotoError, UnsupportedVersionError
+from ....wire.uuid import Uuid
+from ...metadata.cluster import TopicPartition
 from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
 from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
@@ -39,6 +41,10 @@ class ShareMember(MemberDriver[ShareMembership]):
     def member_id(self) -> str:
         """The id of the member, which the member has chosen itself."""
         return self._membership.member_id
+
+    def topic_id_of(self, tp: TopicPartition) -> Uuid | None:
+        """Returns the topic id of a partition that is being added, or that the member has."""
+        return self._membership.topic_id_of(tp)
 
     def _on_topics_differ(self, change: str, now: float) -> None:
         """Does nothing: the coordinator watches the topics."""

@@ -119,6 +119,10 @@ class ShareMembership(MembershipStateMachine[Phase, Event]):
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
         return self._partitions.is_assigned(tp, topic_id)
 
+    def topic_id_of(self, tp: TopicPartition) -> Uuid | None:
+        """Returns the topic id of a partition that is being added, or that the member has."""
+        return self._partitions.topic_id_of(tp)
+
     def identity(self, now: float) -> MemberIdentity | None:
         """Returns None: a member of a share group commits no offsets."""
         return None

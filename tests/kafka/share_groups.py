@@ -1,0 +1,64 @@
+"""Provides share groups on real brokers, with short locks, for tests of share consumers."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import kproto
+from kproto import NewTopic, ShareConsumer
+from kproto.client.admin.configs import ConfigResource, ConfigResourceType
+
+__all__ = ["SHARE_CONFIG", "SHARE_VERSION", "ShareQueue"]
+
+#: The release whose brokers have share groups by default.
+SHARE_VERSION = "4.4.0"
+
+#: Frequent heartbeats, and locks that tests may wait for.
+SHARE_CONFIG = {
+    "group.share.min.heartbeat.interval.ms": "50",
+    "group.share.heartbeat.interval.ms": "100",
+    "group.share.min.session.timeout.ms": "1000",
+    "group.share.session.timeout.ms": "6000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": "15000",
+    "group.share.partition.max.record.locks": "2000",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+class ShareQueue:
+    """A topic and a share group with new names; the group begins at the start of the topic."""
+
+    def __init__(self, client: kproto.Client, partitions: int = 1) -> None:
+        name = uuid.uuid4().hex[:8]
+        self.client = client
+        self.topic, self.group = f"jobs-{name}", f"workers-{name}"
+        self.partitions = partitions
+
+    async def create(self, topic: NewTopic | None = None, **configs: str) -> ShareQueue:
+        """Creates the topic, and sets configs of the group, with `_` for `.`."""
+        await self.client.create_topics(topic or NewTopic(self.topic, self.partitions))
+        if topic is not None:
+            self.topic = topic.name
+        its = {"share.auto.offset.reset": "earliest"}
+        its |= {name.replace("_", "."): value for name, value in configs.items()}
+        resource = ConfigResource(ConfigResourceType.GROUP, self.group)
+        await self.client.admin.incremental_alter_configs({resource: its})
+        await self.client.topic(self.topic)
+        return self
+
+    async def produce(self, first: int, count: int = 1) -> None:
+        """Appends records with the numbers from `first` on as values."""
+        async with self.client.producer() as producer:
+            await producer.send_many(self.topic, [b"%d" % at for at in range(first, first + count)])
+
+    def consumer(self, *, explicit: bool = True, **settings: Any) -> ShareConsumer:
+        """Creates a consumer of the queue."""
+        mode: Any = "explicit" if explicit else "implicit"
+        settings = {"max_wait_ms": 200, **settings}
+        return self.client.share_consumer(
+            self.topic, group=self.group, acknowledgement=mode, **settings
+        )

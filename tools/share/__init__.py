@@ -1,0 +1,1 @@
+"""Runs members of share groups: Java's KafkaShareConsumer, and a program that tests kill."""
