@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 import kproto
-from kproto import NewTopic, ShareConsumer
+from kproto import NewTopic, ProducerRecord, ShareConsumer
 from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 
 __all__ = ["SHARE_CONFIG", "SHARE_VERSION", "ShareQueue"]
@@ -38,22 +38,40 @@ class ShareQueue:
         self.topic, self.group = f"jobs-{name}", f"workers-{name}"
         self.partitions = partitions
 
-    async def create(self, topic: NewTopic | None = None, **configs: str) -> ShareQueue:
+    async def create(self, **configs: str) -> ShareQueue:
         """Creates the topic, and sets configs of the group, with `_` for `.`."""
-        await self.client.create_topics(topic or NewTopic(self.topic, self.partitions))
-        if topic is not None:
-            self.topic = topic.name
+        await self.client.create_topics(NewTopic(self.topic, self.partitions))
+        await self.configure(**configs)
+        await self.client.topic(self.topic)
+        return self
+
+    async def configure(self, **configs: str) -> None:
+        """Sets configs of the group, with `_` for `.`."""
         its = {"share.auto.offset.reset": "earliest"}
         its |= {name.replace("_", "."): value for name, value in configs.items()}
         resource = ConfigResource(ConfigResourceType.GROUP, self.group)
         await self.client.admin.incremental_alter_configs({resource: its})
-        await self.client.topic(self.topic)
-        return self
 
     async def produce(self, first: int, count: int = 1) -> None:
         """Appends records with the numbers from `first` on as values."""
+        values = [b"%d" % at for at in range(first, first + count)]
         async with self.client.producer() as producer:
-            await producer.send_many(self.topic, [b"%d" % at for at in range(first, first + count)])
+            await producer.send_many(
+                self.topic,
+                [
+                    ProducerRecord(value, partition=at % self.partitions)
+                    for at, value in enumerate(values)
+                ],
+            )
+
+    async def lag(self) -> int:
+        """Returns the number of records that are neither accepted nor archived."""
+        found = await self.client.admin.list_share_group_offsets({self.group: None})
+        ends = await self.client.list_offsets(
+            {(self.topic, partition): "latest" for partition in range(self.partitions)}
+        )
+        lags = {tp: each.lag for tp, each in found[self.group].items() if each is not None}
+        return sum(lags.get(tp) or (0 if tp in lags else end) for tp, end in ends.items())
 
     def consumer(self, *, explicit: bool = True, **settings: Any) -> ShareConsumer:
         """Creates a consumer of the queue."""

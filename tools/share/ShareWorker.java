@@ -1,14 +1,16 @@
 // A member of a share group: reads and accepts records, and prints each record or a summary.
 //
-// Arguments: bootstrap, topic, group, "implicit" or "explicit", the most records of a poll, the number of
-// records to read or 0, "lines" or "summary". Ends when it has read the records, or when its input ends. A
-// line has the value and the delivery count. The summary has the times in seconds from the start to the first
-// record, and from the first record to the last, and the CPU time between these two.
+// Arguments: bootstrap, topic, group, "implicit" or "explicit", the most records of a poll, the seconds
+// without records after which it ends, or 0, and "lines" or "summary". It also ends when its input ends. A line
+// has the value and the delivery count of a record. The summary has the number of records, the seconds from the
+// start to the first record, the times of the first and the last record in seconds since 1970, and the CPU
+// seconds between these two.
 
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.Properties;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -22,7 +24,7 @@ public final class ShareWorker {
     public static void main(String[] arguments) {
         boolean explicit = arguments[3].equals("explicit");
         boolean lines = arguments[6].equals("lines");
-        long wanted = Long.parseLong(arguments[5]);
+        double idle = Double.parseDouble(arguments[5]);
         Properties properties = new Properties();
         properties.put("bootstrap.servers", arguments[0]);
         properties.put("group.id", arguments[2]);
@@ -32,17 +34,19 @@ public final class ShareWorker {
         watch.setDaemon(true);
         watch.start();
         long count = 0;
-        long begin = System.nanoTime();
-        long first = 0;
+        double begin = now();
+        double first = 0;
+        double last = 0;
         double cpu = 0;
+        double spent = 0;
         ByteArrayDeserializer bytes = new ByteArrayDeserializer();
         try (KafkaShareConsumer<byte[], byte[]> consumer =
                 new KafkaShareConsumer<>(properties, bytes, bytes)) {
             consumer.subscribe(List.of(arguments[1]));
-            while (!ends && (wanted == 0 || count < wanted)) {
+            while (!ends && (idle == 0 || count == 0 || now() - last < idle)) {
                 ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(200));
                 if (count == 0 && !records.isEmpty()) {
-                    first = System.nanoTime();
+                    first = now();
                     cpu = cpuSeconds();
                 }
                 for (ConsumerRecord<byte[], byte[]> record : records) {
@@ -55,16 +59,25 @@ public final class ShareWorker {
                         System.out.println(new String(record.value()) + " " + deliveries);
                     }
                 }
+                if (!records.isEmpty()) {
+                    last = now();
+                    spent = cpuSeconds() - cpu;
+                }
                 System.out.flush();
             }
             consumer.commitSync();
         }
-        double took = (System.nanoTime() - first) / 1e9;
         if (!lines) {
             System.out.printf(
-                    "{\"count\": %d, \"first_s\": %.6f, \"took_s\": %.6f, \"cpu_s\": %.6f}%n",
-                    count, (first - begin) / 1e9, took, cpuSeconds() - cpu);
+                    Locale.ROOT,
+                    "{\"count\": %d, \"first_s\": %.6f, \"first_at\": %.6f,"
+                            + " \"last_at\": %.6f, \"cpu_s\": %.6f}%n",
+                    count, first - begin, first, last, spent);
         }
+    }
+
+    private static double now() {
+        return System.currentTimeMillis() / 1e3;
     }
 
     private static double cpuSeconds() {

@@ -25,7 +25,7 @@ def share_worker(
     *,
     acknowledgement: str = "explicit",
     max_poll_records: int = 500,
-    count: int = 0,
+    idle_s: float = 0,
     output: str = "lines",
 ) -> list[str]:
     """Returns the command of a Java member; ShareWorker.java describes its arguments.
@@ -45,5 +45,5 @@ def share_worker(
         "-XX:+UseSerialGC",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
         *("-cp", os.pathsep.join([str(classes), f"{jars}/*"]), "ShareWorker"),
-        *(bootstrap, topic, group, acknowledgement, str(max_poll_records), str(count), output),
+        *(bootstrap, topic, group, acknowledgement, str(max_poll_records), str(idle_s), output),
     ]
