@@ -26,6 +26,7 @@ TABLES: Final = {
     "memory": "Memory of producers and consumers with 10,000 partitions of a real broker",
     "areas": "CPU time of a record by area of the client, 1 to 1,000 partitions",
     "groups": "Consumer groups: cost, and time to start and to move partitions",
+    "share": "Share groups: rate, CPU time and first record, one and four members",
     "transactions": "Transactions: rate, time and CPU time",
     "terminal": "kproto produce and consume, compared with kcat",
     "proxy": "Clients with and without kproto proxy",
