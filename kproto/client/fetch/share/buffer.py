@@ -12,14 +12,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import length_hint
 from typing import Final, NamedTuple
 
+from ....messages.share_fetch_response import AcquiredRecords, PartitionData
 from ....records import Record, read_batches
-from ....wire.errors import CorruptBatchError, KprotoError, MissingCodecError
+from ....wire.errors import CorruptBatchError, KprotoError, MissingCodecError, ProtocolError
 from ...metadata.cluster import TopicPartition
 from .acquisition import AcknowledgeType, Acquisition, ShareOrigin, ShareRecord
 
-__all__ = ["CompletedShareFetch", "ShareBuffer", "decode_fetch"]
+__all__ = ["CompletedShareFetch", "ShareBuffer", "acquired_ranges", "decode_fetch"]
 
 _NEVER: Final = float("inf")
+
+#: The most offsets of an acquired range. Brokers lock at most 10,000 records of a partition, but
+#: gaps of a compacted log may be in the range.
+_MOST_OFFSETS: Final = 1 << 20
 
 
 class CompletedShareFetch(NamedTuple):
@@ -45,6 +50,25 @@ class DecodedFetch(NamedTuple):
 
     records: list[ShareRecord]
     error: KprotoError | None
+
+
+def acquired_ranges(data: PartitionData, tp: TopicPartition) -> list[AcquiredRecords]:
+    """Returns the acquired ranges of a partition in a response, in the order of their offsets.
+
+    Raises ProtocolError if a range is empty or too long, or if ranges overlap.
+    """
+    ranges = sorted(data.acquired_records, key=lambda each: each.first_offset)
+    before = -1
+    for each in ranges:
+        count = each.last_offset - each.first_offset + 1
+        if each.first_offset <= before or not 0 < count <= _MOST_OFFSETS:
+            raise ProtocolError(
+                f"the broker has acquired the offsets {each.first_offset} to {each.last_offset} of "
+                f"{tp[0]}[{tp[1]}], after {before}; ranges ascend, and have 1 to {_MOST_OFFSETS:,} "
+                "offsets"
+            )
+        before = each.last_offset
+    return ranges
 
 
 def decode_fetch(fetch: CompletedShareFetch, max_decompressed_bytes: int) -> DecodedFetch:

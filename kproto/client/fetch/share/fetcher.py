@@ -33,7 +33,7 @@ from ...network.connection import BrokerConnection
 from ...observing.log_lines import log
 from .ack_results import AckCodes, AckResults
 from .acquisition import Acquisition, ShareRecord
-from .buffer import CompletedShareFetch, ShareBuffer
+from .buffer import CompletedShareFetch, ShareBuffer, acquired_ranges
 from .node import RequestKind, ShareNode
 from .partition_groups import PartitionGroups
 from .requests import (
@@ -60,6 +60,9 @@ _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 #: The next list is fetched in advance if the last list took at most this share of the lock
 #: duration: the locks of slow consumers would end before their records are returned.
 _FAST_SHARE: Final = 0.1
+
+#: The lock duration if the broker names none: the default of group.share.record.lock.duration.ms.
+_LOCK_MS: Final = 30_000
 
 #: With implicit acknowledgement, the records of a long list are accepted after this many seconds.
 _ACCEPT_EVERY_S: Final = 0.25
@@ -121,6 +124,10 @@ class ShareFetcher:
     def assigned(self) -> list[TopicPartition]:
         """The assigned partitions."""
         return list(self._groups.assigned)
+
+    @property
+    def _lock_s(self) -> float:
+        return (self.lock_timeout_ms or _LOCK_MS) / 1000
 
     def start(self) -> None:
         """Starts the task of the fetcher."""
@@ -279,7 +286,7 @@ class ShareFetcher:
             return bool(self.waiting_polls) and not others and node.node == self._next_in_turn()
         if self.waiting_polls:
             return True
-        lock_s = (self.lock_timeout_ms or 0) / 1000
+        lock_s = self._lock_s
         return self.buffer.has_returned and self.last_processing_s <= lock_s * _FAST_SHARE
 
     def _next_in_turn(self) -> int:
@@ -428,7 +435,8 @@ class ShareFetcher:
         node.session.on_answered()
         node.attempts.succeeded()
         now = self._clock.monotonic()
-        self.lock_timeout_ms = response.acquisition_lock_timeout_ms
+        if response.acquisition_lock_timeout_ms > 0:
+            self.lock_timeout_ms = response.acquisition_lock_timeout_ms
         codes: dict[TopicIdPartition, tuple[int, str | None]] = {}
         hints: list[LeaderHint] = []
         for topic in response.responses:
@@ -448,7 +456,7 @@ class ShareFetcher:
             return []
         tp = topic, its[1]
         if data.acquired_records and data.records:
-            lock_s = (self.lock_timeout_ms or 0) / 1000
+            lock_s = self._lock_s
             acquisitions = [
                 Acquisition(
                     self,
@@ -460,7 +468,7 @@ class ShareFetcher:
                     each.delivery_count,
                     now + lock_s,
                 )
-                for each in sorted(data.acquired_records, key=lambda each: each.first_offset)
+                for each in acquired_ranges(data, tp)
             ]
             fetch = CompletedShareFetch(tp, node.node, data.records, acquisitions)
             self.buffer.add(fetch)
@@ -558,7 +566,7 @@ class ShareFetcher:
     def _on_acks_answered(
         self, node: ShareNode, sent: list[SentAcks], codes: AckCodes, now: float
     ) -> None:
-        lock_s = (self.lock_timeout_ms or 0) / 1000
+        lock_s = self._lock_s
         may_retry = not self._is_closing
         self._results.on_answered(node, sent, codes, now, lock_s, may_retry=may_retry)
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition
-from kproto.client.fetch.share.buffer import CompletedShareFetch, ShareBuffer
+from kproto.client.fetch.share.buffer import (
+    CompletedShareFetch,
+    ShareBuffer,
+    acquired_ranges,
+)
 from kproto.client.metadata.cluster import TopicPartition
+from kproto.messages.share_fetch_response import AcquiredRecords, PartitionData
 from kproto.records import MAX_DECOMPRESSED_BYTES, encode_batch
-from kproto.wire.errors import CorruptBatchError
+from kproto.wire.errors import CorruptBatchError, ProtocolError
 from kproto.wire.uuid import ZERO_UUID
 
 OPEN = 255
@@ -178,6 +183,13 @@ def test_records_of_a_lost_broker_or_a_former_leader_are_dropped() -> None:
     buffer.drop_node(1)
     buffer.drop_moved({TP: 3, ("t", 1): 2})
     assert offsets(buffer, 9) == [9]
+
+
+@pytest.mark.parametrize("ranges", [[(3, 2)], [(-5, 2)], [(0, 2), (2, 3)], [(0, 1 << 60)]])
+def test_impossible_ranges_are_refused(ranges: list[tuple[int, int]]) -> None:
+    acquired = [AcquiredRecords(first_offset=at, last_offset=to) for at, to in ranges]
+    with pytest.raises(ProtocolError, match=r"t\[0\]"):
+        acquired_ranges(PartitionData(acquired_records=acquired), TP)
 
 
 def test_batch_that_cannot_be_decoded_is_released_and_its_error_raised_once() -> None:
