@@ -40,7 +40,7 @@ MEMBERS: Final = (1, 4)
 IDLE_S: Final = 2.0
 
 #: A member that gets no record ends after this many seconds.
-FIRST_S: Final = 10.0
+FIRST_S: Final = 20.0
 
 #: The clients of a round, with the mode of acknowledgement.
 CLIENTS: Final = ("share implicit", "share explicit", "group", "java explicit")
@@ -168,6 +168,7 @@ def main() -> int:
                     group = groups[kind, members, at]
                     its = measure(kind, kafka.bootstrap, "bench", group, members)
                     found.setdefault((kind, members), []).append(its)
+                    print(f"{members} {kind}: {its}", file=sys.stderr, flush=True)
     return report(found)
 
 

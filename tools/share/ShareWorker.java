@@ -1,7 +1,7 @@
 // A member of a share group: reads and accepts records, and prints each record or a summary.
 //
 // Arguments: bootstrap, topic, group, "implicit" or "explicit", the most records of a poll, the seconds
-// without records after which it ends, or 0, and "lines" or "summary". It does not end in the first 10 s, unless
+// without records after which it ends, or 0, and "lines" or "summary". It does not end in the first 20 s, unless
 // its input ends. A line has the value and the delivery count of a record. The summary has the number of
 // records, the seconds from the start to the first record, the times of the first and the last record in
 // seconds since 1970, and the CPU seconds between these two.
@@ -19,7 +19,7 @@ import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 public final class ShareWorker {
-    private static final double FIRST_S = 10;
+    private static final double FIRST_S = 20;
     private static volatile boolean ends = false;
 
     public static void main(String[] arguments) {

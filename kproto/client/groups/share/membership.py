@@ -49,6 +49,11 @@ __all__ = ["ShareMembership"]
 
 _NEVER: Final = float("inf")
 
+#: A member without partitions sends its second heartbeat after `_FIRST_S` seconds; the time to the
+#: next heartbeat doubles, up to `_MOST_S` or to the interval of the coordinator.
+_FIRST_S: Final = 0.1
+_MOST_S: Final = 1.0
+
 
 class ShareMembership(MembershipStateMachine[Phase, Event]):
     """Tracks one member. `name_of` returns the name of a topic id; None if the metadata lacks it.
@@ -78,6 +83,7 @@ class ShareMembership(MembershipStateMachine[Phase, Event]):
         self._incarnation = 0  # counts joins, leaves and losses
         self._is_prepared = False
         self._known_topics: frozenset[str] | None = None  # of the last answered heartbeat
+        self._empty_answers = 0  # answers in a row without partitions
         self._may_be_known = False  # the coordinator may know the member
         self._leave_intent: LeaveIntent | None = None
 
@@ -310,11 +316,11 @@ class ShareMembership(MembershipStateMachine[Phase, Event]):
         if answer.heartbeat_interval_ms > 0:
             longest_ms = self.settings.max_poll_interval_ms / MIN_HEARTBEATS
             self._interval_s = min(answer.heartbeat_interval_ms, longest_ms) / 1000
-        self._heartbeat_at = beat.sent_at + self._interval_s
         self.epoch = answer.member_epoch
         assigned = assigned_in(answer)
         if assigned is not None and self._partitions.assign(assigned):
             self._resolve_backoff.succeeded()
+        self._heartbeat_at = beat.sent_at + self._next_interval_s()
         if self._topics != beat.topics:
             self._heartbeat_at = now  # the subscription has changed since
         if self.phase is Phase.JOINING:
@@ -322,6 +328,20 @@ class ShareMembership(MembershipStateMachine[Phase, Event]):
             self._transition(Event.JOINED)
         elif self.phase is Phase.STABLE and self._must_reconcile(now):
             self._transition(Event.ASSIGNED)
+
+    def _next_interval_s(self) -> float:
+        """Returns the time to the next heartbeat, in seconds.
+
+        A new group assigns no partitions until the share coordinator has stored its start offsets,
+        which takes some 100 ms. A member without partitions sends heartbeats more often, so that
+        it need not wait for a whole interval.
+        """
+        if self._partitions.assigned:
+            self._empty_answers = 0
+            return self._interval_s
+        self._empty_answers += 1
+        soon_s = _FIRST_S * 2.0 ** min(self._empty_answers - 1, 10)
+        return min(self._interval_s, soon_s, _MOST_S)
 
     def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float

@@ -143,6 +143,21 @@ def test_leaving_member_sends_the_leave_epoch() -> None:
     assert step.epoch == -1
 
 
+def test_member_without_partitions_sends_heartbeats_more_often() -> None:
+    walk = ShareWalk().to(Phase.JOINING)
+    walk.answered(5, [], interval_ms=5_000)
+    walk.apply()
+    assert walk.its.heartbeat_due(walk.now)  # the answer took 0.1 s
+    waits = []
+    for _ in range(5):
+        walk.answered(5, interval_ms=5_000)
+        waits.append(round(walk.its.next_at(walk.now) - (walk.now - 0.1), 3))
+    assert waits == [0.2, 0.4, 0.8, 1.0, 1.0]
+    walk.answered(6, [T0], interval_ms=5_000)
+    walk.apply()
+    assert walk.its.next_at(walk.now) == pytest.approx(walk.now - 0.1 + 5.0)
+
+
 def test_interval_is_a_third_of_the_poll_interval_at_most() -> None:
     walk = ShareWalk(max_poll_interval_ms=900).to(Phase.JOINING)
     walk.answered(5, [T0], interval_ms=5_000)
