@@ -37,7 +37,7 @@ async def test_records_survive_moves_and_the_death_of_their_leader(
 
         def on_acknowledged(result: kproto.AcknowledgeResult) -> None:
             if result.error is None:
-                confirmed.update(offset for offsets in result.offsets for offset in offsets)
+                confirmed.update(offset for offsets in result.accepted for offset in offsets)
 
         async def read() -> None:
             async with queue.consumer(

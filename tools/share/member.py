@@ -21,7 +21,7 @@ def _print_result(result: AcknowledgeResult) -> None:
     if result.error is not None:
         return
     now = time.time()
-    for offsets in result.offsets:
+    for offsets in result.accepted:
         for offset in offsets:
             print(f"accepted {result.partition} {offset} {now:.6f}")
     sys.stdout.flush()

@@ -18,6 +18,7 @@ from ....wire.uuid import Uuid
 from ...metadata.cluster import TopicPartition
 
 __all__ = [
+    "ACKNOWLEDGEMENTS",
     "AckRun",
     "AcknowledgeType",
     "Acquisition",
@@ -60,6 +61,9 @@ class LockLostError(KprotoError):
     The broker delivers the record again, to any member.
     """
 
+
+#: All acknowledgements of records.
+ACKNOWLEDGEMENTS: Final = frozenset(AcknowledgeType) - {AcknowledgeType.GAP}
 
 _GAP: Final = bytes([AcknowledgeType.GAP])
 _ACCEPT: Final = bytes([AcknowledgeType.ACCEPT])
@@ -269,19 +273,24 @@ def _split(first: int, types: bytes) -> Iterator[AckRun]:
         yield AckRun(first + begin, first + len(types) - 1, types[begin:])
 
 
-def acknowledged_ranges(first: int, sent: bytes) -> list[range]:
-    """Returns the offsets with an acknowledgement of a record in the states `sent`."""
+def acknowledged_ranges(
+    first: int, sent: bytes, kinds: frozenset[int] = ACKNOWLEDGEMENTS
+) -> list[range]:
+    """Returns the offsets whose states in `sent` are acknowledgements of `kinds`.
+
+    Without `kinds`, returns all acknowledged offsets, except for gaps.
+    """
     found: list[range] = []
     for run in ack_runs(first, sent):
         if len(run.types) == 1:
-            if run.types != _GAP:
+            if run.types[0] in kinds:
                 found.append(range(run.first, run.last + 1))
             continue
         begin = None
         for offset, kind in enumerate(run.types, run.first):
-            if kind and begin is None:
+            if kind in kinds and begin is None:
                 begin = offset
-            elif not kind and begin is not None:
+            elif kind not in kinds and begin is not None:
                 found.append(range(begin, offset))
                 begin = None
         if begin is not None:

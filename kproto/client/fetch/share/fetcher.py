@@ -16,7 +16,7 @@ from ....messages.share_acknowledge_request import ShareAcknowledgeRequest
 from ....messages.share_acknowledge_response import ShareAcknowledgeResponse
 from ....messages.share_fetch_request import ShareFetchRequest
 from ....messages.share_fetch_response import PartitionData, ShareFetchResponse
-from ....protocol.error_codes import code_of, error_of_code
+from ....protocol.error_codes import error_of_code
 from ....tasks import start_task
 from ....wire.errors import (
     BrokerResponseError,
@@ -25,7 +25,6 @@ from ....wire.errors import (
     UnsupportedVersionError,
 )
 from ....wire.uuid import Uuid
-from ...core.retry import Attempts
 from ...core.tasks import LONGEST_TIMER_S, until_ended
 from ...metadata.cluster import Broker, LeaderHint, TopicPartition
 from ...metadata.cluster_view import ClusterView
@@ -34,6 +33,7 @@ from ...observing.log_lines import log
 from .ack_results import AckCodes, AckResults
 from .acquisition import Acquisition, ShareRecord
 from .buffer import CompletedShareFetch, ShareBuffer, acquired_ranges
+from .leader_refresh import LeaderRefresh
 from .node import RequestKind, ShareNode
 from .partition_groups import PartitionGroups
 from .requests import (
@@ -54,8 +54,6 @@ __all__ = ["ShareFetcher"]
 
 _NEVER: Final = float("inf")
 
-_NO_SESSION: Final = code_of("SHARE_SESSION_NOT_FOUND")
-_NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 
 #: The next list is fetched in advance if the last list took at most this share of the lock
 #: duration: the locks of slow consumers would end before their records are returned.
@@ -102,8 +100,7 @@ class ShareFetcher:
         self.last_processing_s = 0.0
         self._groups = PartitionGroups()
         self._nodes: dict[int, ShareNode] = {}
-        self._refresh: asyncio.Task[None] | None = None
-        self._refresh_attempts = Attempts(view.settings)
+        self._refresh = LeaderRefresh(view, self._groups, self._on_refreshed)
         self._last_fetched = -1  # with `limits_records`: the node that was fetched from last
         self._results = AckResults(on_results)
         self._changed = asyncio.Event()
@@ -132,6 +129,7 @@ class ShareFetcher:
     def start(self) -> None:
         """Starts the task of the fetcher."""
         self._task = start_task(self._run())
+        self._task.add_done_callback(self._on_task_done)
 
     def wake(self) -> None:
         """Makes the fetcher check which requests are due."""
@@ -203,7 +201,7 @@ class ShareFetcher:
     async def end(self) -> None:
         """Ends all tasks and connections."""
         self._is_closing = True
-        tasks = [*self._requests, *([] if self._refresh is None else [self._refresh])]
+        tasks = [*self._requests, *self._refresh.end()]
         for task in tasks:
             task.cancel()
         try:
@@ -216,7 +214,7 @@ class ShareFetcher:
     def abandon(self) -> None:
         """Ends all tasks and connections, without waiting; brokers then release the records."""
         self._is_closing = True
-        for task in [*self._requests, self._task, self._refresh]:
+        for task in [*self._requests, self._task, *self._refresh.end()]:
             if task is not None:
                 task.cancel()
         if self._timer is not None:
@@ -246,10 +244,22 @@ class ShareFetcher:
             self._timer.cancel()
         deadlines = [self._accept_at, self.buffer.unlocked_at, self._groups.next_at]
         deadlines += [node.next_at() for node in self._nodes.values()]
-        if self._refresh is None and self._groups.unknown:
-            deadlines.append(self._refresh_attempts.not_before)
+        deadlines.append(self._refresh.next_at)
         at = min((each for each in deadlines if each > now), default=_NEVER)
-        self._timer = self._clock.call_later(min(at - now, LONGEST_TIMER_S), self._changed.set)
+        self._timer = self._clock.call_later(min(at - now, LONGEST_TIMER_S), self._on_timer)
+
+    def _on_timer(self) -> None:
+        """Drops unlocked records before any task runs, because a task may return them."""
+        now = self._clock.monotonic()
+        if now >= self.buffer.unlocked_at:
+            self.buffer.drop_unlocked(now)
+        self._changed.set()
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            fault = KprotoError(f"the fetcher has failed: {task.exception()!r}")
+            fault.__cause__ = task.exception()
+            self._on_error(fault)
 
     def _start_due(self, now: float) -> None:
         """Starts the requests that are due, and the acceptance and drop of records."""
@@ -262,7 +272,8 @@ class ShareFetcher:
             self.buffer.drop_unlocked(now)
         self._groups.end_backoffs(now)
         self._group_partitions()
-        self._start_refresh(now)
+        if not self._is_closing:
+            self._refresh.start_due(now)
         by_node = self._groups.by_node
         for node in [*by_node, *(self._nodes.keys() - by_node.keys())]:
             its = self._node(node)
@@ -306,39 +317,15 @@ class ShareFetcher:
         if self._groups.update(self._view.cluster):
             self.buffer.drop_moved(self._groups.leaders)
 
-    def _start_refresh(self, now: float) -> None:
-        """Requests metadata of topics without a leader, and of topics whose metadata is too old."""
-        if now < self._refresh_attempts.not_before:
-            return
-        topics = self._groups.topics
-        stale = {topic for topic in topics if not self._view.has_current_metadata(topic)}
-        self._refresh_soon(stale | self._groups.unknown)
-
-    def _refresh_soon(self, topics: Collection[str]) -> None:
-        if topics and self._refresh is None and not self._is_closing:
-            self._refresh = start_task(self._refresh_topics(topics))
-
-    async def _refresh_topics(self, topics: Collection[str]) -> None:
-        try:
-            await self._view.refresh(topics)
-        except KprotoError as error:
-            self._refresh_attempts.failed(error, self._clock.monotonic())
-        else:
-            self._group_partitions()
-            if self._groups.unknown:
-                missing = error_of_code(_NO_LEADER, "looking for leaders")
-                self._refresh_attempts.failed(missing, self._clock.monotonic())
-            else:
-                self._refresh_attempts.succeeded()
-        finally:
-            self._refresh = None
-            self.wake()
+    def _on_refreshed(self) -> None:
+        self._group_partitions()
+        self.wake()
 
     def _back_off(self, tp: TopicPartition) -> None:
         """Stops fetching a partition for a short time; requests its metadata."""
         backoff_s = self._view.settings.retry_backoff_ms / 1000
         self._groups.back_off(tp, self._clock.monotonic() + backoff_s)
-        self._refresh_soon([tp[0]])
+        self._refresh.start([tp[0]])
 
     # Requests
 
@@ -587,7 +574,7 @@ class ShareFetcher:
             return
         has_time = node.attempts.failed(error, self._clock.monotonic())
         if remedy is ShareRemedy.REFRESH:
-            self._refresh_soon(self._groups.topics_at(node.node))
+            self._refresh.start(self._groups.topics_at(node.node))
         if remedy is ShareRemedy.RAISE or not has_time:
             node.attempts.succeeded()
             node.attempts.failed(error, self._clock.monotonic())
@@ -601,7 +588,7 @@ class ShareFetcher:
         node.connection = None
         self._results.refuse_pending(node, error)
         self._view.invalidate_brokers()
-        self._refresh_soon(self._groups.topics_at(node.node))
+        self._refresh.start(self._groups.topics_at(node.node))
         has_time = node.attempts.failed(error, self._clock.monotonic())
         if isinstance(error, UnsupportedVersionError) or not has_time:
             node.attempts.succeeded()

@@ -52,6 +52,8 @@ T = TypeVar("T")
 #: (KIP-1206).
 RENEWS_SINCE: Final = 2
 
+_ACCEPTED: Final = frozenset((AcknowledgeType.ACCEPT,))
+
 
 class ShareRemedy(Enum):
     """The reaction to an error code of ShareFetch or ShareAcknowledge."""
@@ -155,14 +157,18 @@ class ShareFetchOptions(NamedTuple):
 class AcknowledgeResult(NamedTuple):
     """The result of the acknowledgements of one partition in one request.
 
-    `offsets` has the acknowledged offsets as ranges, ascending. `error` is None if the broker has
-    accepted the acknowledgements. With an error the broker may deliver the records again.
+    `offsets` has the acknowledged offsets as ranges, ascending; `accepted` has those of them that
+    were accepted. The others were released, rejected or renewed; the consumer itself releases
+    records that it has not returned, if their partition is assigned to other members. `error` is
+    None if the broker has stored the acknowledgements. With an error the broker may deliver the
+    records again.
     """
 
     topic: str
     partition: int
     offsets: tuple[range, ...]
     error: KprotoError | None
+    accepted: tuple[range, ...] = ()
 
 
 class SentAcks(NamedTuple):
@@ -190,11 +196,17 @@ def take_acks(acquisitions: Iterable[Acquisition]) -> list[SentAcks]:
 
 def results_of(sent: Iterable[SentAcks], error: KprotoError | None) -> list[AcknowledgeResult]:
     """Returns the results of acknowledgements that have all the same `error`, by partition."""
-    ranges: dict[tuple[str, int], list[range]] = {}
+    ranges: dict[tuple[str, int], tuple[list[range], list[range]]] = {}
     for each in sent:
         tp = each.acquisition.topic, each.acquisition.partition
-        ranges.setdefault(tp, []).extend(acknowledged_ranges(each.acquisition.first, each.states))
-    return [AcknowledgeResult(*tp, tuple(its), error) for tp, its in ranges.items() if its]
+        offsets, accepted = ranges.setdefault(tp, ([], []))
+        offsets += acknowledged_ranges(each.acquisition.first, each.states)
+        accepted += acknowledged_ranges(each.acquisition.first, each.states, _ACCEPTED)
+    return [
+        AcknowledgeResult(*tp, tuple(offsets), error, tuple(accepted))
+        for tp, (offsets, accepted) in ranges.items()
+        if offsets
+    ]
 
 
 def fetch_request(

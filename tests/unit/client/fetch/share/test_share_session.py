@@ -162,3 +162,4 @@ def test_results_have_the_offsets_by_partition_without_gaps() -> None:
         (0, (range(1), range(2, 3))),
         (1, (range(9, 10), range(11, 12))),
     ]
+    assert [each.accepted for each in results] == [(range(1),), (range(9, 10),)]
