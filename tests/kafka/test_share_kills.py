@@ -171,12 +171,11 @@ async def test_group_has_members_of_java(share_client: kproto.Client) -> None:
 
     tasks = [asyncio.create_task(watch()), asyncio.create_task(read())]
     try:
-        for first in range(0, 4_000, 50):
-            await queue.produce(first, 50)
-            if len(by_java) > 20 and len(seen) - len(by_java) > 20 and first > 500:
-                break
+        produced = 0
+        while produced < 600 or len(by_java) <= 20 or len(seen) - len(by_java) <= 20:
+            await queue.produce(produced, 50)
+            produced += 50
             await asyncio.sleep(0.05)
-        produced = first + 50
         await until(lambda: len(seen) == produced)
         await asyncio.sleep(0.5)
     finally:
