@@ -6,8 +6,9 @@ The exit code is:
 - 0 for success;
 - 1 if `import` or `generate` fails, for example because of an invalid definition;
 - 1 if `check` finds a breaking change;
-- 1 if the reader of the output closes the pipe;
-- 2 for wrong arguments, and if `check` cannot read a release.
+- 1 if the output cannot be written, or its reader closes the pipe;
+- 2 for wrong arguments, and if `check` cannot read a release;
+- 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import keyword
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +34,7 @@ from .releases.importer import ImportedRelease, read_release_at, read_releases
 from .releases.release import Release, load_releases, write_release
 from .union.changes import format_changes, release_changes
 from .union.release_union import unite
+from .union.reused_keys import check_requests
 from .union.warnings import union_warnings
 
 __all__ = ["main"]
@@ -39,6 +42,9 @@ __all__ = ["main"]
 #: The package of Kafka's messages inside kproto. It has relative imports, and its definitions file
 #: is written to `kproto/schema`.
 OWN_PACKAGE: Final = "kproto.messages"
+
+#: The exit code after Ctrl-C, as in a shell.
+_INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()  # raises the errors of standard output now, not at exit
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     except DefinitionError as error:
         _complain([error])
         return 1
@@ -56,10 +65,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"kproto-codegen: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader closed the pipe, as `head` does
+        _discard_output()
         return 1
     except OSError as error:  # a write failed; a failed read is a DefinitionError
-        print(f"could not write {error.filename}: {error.strerror}", file=sys.stderr)
+        if error.filename is None:
+            _discard_output()
+        target = error.filename or "to standard output"
+        print(f"kproto-codegen: could not write {target}: {error.strerror}", file=sys.stderr)
         return 1
+    return code
+
+
+def _discard_output() -> None:
+    """Discards what standard output still holds, so that Python does not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _counted(number: int, noun: str) -> str:
+    """Returns a number and its noun, such as `1 file` and `2 files`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -187,7 +211,7 @@ def _import(options: argparse.Namespace) -> int:
 def _report(imported: ImportedRelease) -> None:
     """Prints how many definitions and error codes a release has, and its notes and errors."""
     release = imported.release
-    print(f"Kafka {release.name}: {len(release.messages)} definitions")
+    print(f"Kafka {release.name}: {_counted(len(release.messages), 'definition')}")
     for module, messages in release.modules().items():
         print(f"  {module:<28}{len(messages):>5}")
     if release.error_codes:
@@ -219,6 +243,7 @@ def _generate(options: argparse.Namespace) -> int:
     own = package == OWN_PACKAGE
     releases = load_releases(options.schemas, options.releases)
     union = unite(releases)
+    check_requests(union, releases)
     report = generate(
         union.messages,
         package=package,
@@ -233,7 +258,7 @@ def _generate(options: argparse.Namespace) -> int:
     if own:
         _copy_table(options.schemas / TABLE_FILE, out.parent / "schema" / TABLE_FILE)
     print(
-        f"{out}: {len(report.written)} files written, {report.unchanged} unchanged, "
+        f"{out}: {_counted(len(report.written), 'file')} written, {report.unchanged} unchanged, "
         f"{len(report.removed)} removed"
     )
     for warning in union_warnings(union, releases):
@@ -262,7 +287,7 @@ def _check(options: argparse.Namespace) -> int:
     except DefinitionError as error:
         faults.append(error)
     except OSError as error:
-        print(f"could not read {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"kproto-codegen: could not read {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     if faults:
         _complain(faults)
@@ -273,7 +298,8 @@ def _check(options: argparse.Namespace) -> int:
     else:
         if changes:
             print(format_changes(changes))
-        print(f"{breaking} breaking changes, {len(changes) - breaking} compatible ones")
+        compatible = _counted(len(changes) - breaking, "compatible change")
+        print(f"{_counted(breaking, 'breaking change')}, {compatible}")
     return 1 if breaking else 0
 
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..schema.layout_comparison import DifferenceKind
 from ..schema.specs import MessageSpec
-from ..schema.study import AlteredVersion, DefinitionComparison, MessageChange, VersionChanges
+from ..schema.study import (
+    AlteredVersion,
+    DefinitionComparison,
+    MarkChanges,
+    MessageChange,
+    VersionChanges,
+)
 from .tables import counted, print_json, print_table, ranges_text
 
 __all__ = ["print_definitions"]
@@ -25,6 +32,8 @@ def print_definitions(found: DefinitionComparison, *, as_json: bool) -> None:
     _print_changes(found.changed)
     _print_versions(found.versions)
     _print_altered(found.altered)
+    _print_renamed(found.altered)
+    _print_marks(found.field_marks)
 
 
 def _print_messages(what: str, messages: Sequence[MessageSpec]) -> None:
@@ -81,15 +90,45 @@ def _print_versions(versions: Sequence[VersionChanges]) -> None:
 
 
 def _print_altered(altered: Sequence[AlteredVersion]) -> None:
-    if altered:
-        print("\nversions with another layout (kproto-codegen check judges them)")
-        rows: list[tuple[str, str, str, str]] = []
-        for each in altered:
-            name = f"{each.message} v{each.version}"
-            for difference in each.differences:
+    """Prints the differences of versions that both sets have, except other names of fields."""
+    rows: list[tuple[str, str, str, str]] = []
+    for each in altered:
+        name = f"{each.message} v{each.version}"
+        for difference in each.differences:
+            if difference.kind is not DifferenceKind.FIELD_RENAMED:
                 rows.append((name, difference.kind.value, difference.field, difference.detail))
                 name = ""
+    if rows:
+        print("\nversions with another layout (kproto-codegen check judges them)")
         print_table(("MESSAGE", "DIFFERENCE", "FIELD", "DETAIL"), rows, indent="  ")
+
+
+def _print_renamed(altered: Sequence[AlteredVersion]) -> None:
+    """Prints the fields with another name and the same bytes, and the versions that have them."""
+    versions: dict[tuple[str, str, str], list[int]] = {}
+    for each in altered:
+        for difference in each.differences:
+            if difference.kind is DifferenceKind.FIELD_RENAMED:
+                place = (each.message, difference.field, difference.detail)
+                versions.setdefault(place, []).append(each.version)
+    if versions:
+        print("\nrenamed fields")
+        rows = [
+            (message, ranges_text(numbers), field, detail)
+            for (message, field, detail), numbers in versions.items()
+        ]
+        print_table(("MESSAGE", "VERSIONS", "FIELD", "DETAIL"), rows, indent="  ")
+
+
+def _print_marks(marks: Sequence[MarkChanges]) -> None:
+    if marks:
+        print("\nfields with other marks")
+        rows = [
+            (each.message if at == 0 else "", change.field, change.kind)
+            for each in marks
+            for at, change in enumerate(each.changes)
+        ]
+        print_table(("MESSAGE", "FIELD", "CHANGE"), rows, indent="  ")
 
 
 def _key(spec: MessageSpec) -> str:

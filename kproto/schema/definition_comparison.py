@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .changes import VersionChanges, find_message, layout_changes
+from .field_marks import MarkChange, mark_changes
 from .layout import layout
 from .layout_comparison import LayoutDifference, compare_layouts
 from .release_table import ranges
@@ -20,6 +21,7 @@ from .versions import Versions
 __all__ = [
     "AlteredVersion",
     "DefinitionComparison",
+    "MarkChanges",
     "MessageChange",
     "compare_definitions",
     "release_definitions",
@@ -86,6 +88,18 @@ class AlteredVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkChanges:
+    """The marks of fields (mapKey, ignorable) that only one definition of a message has."""
+
+    message: str
+    changes: tuple[MarkChange, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns these marks as JSON data."""
+        return {"message": self.message, "changes": [each.to_json() for each in self.changes]}
+
+
+@dataclass(frozen=True, slots=True)
 class DefinitionComparison:
     """The differences between two sets of definitions; messages are sorted by name.
 
@@ -96,6 +110,7 @@ class DefinitionComparison:
       version before. The lowest version of a message is left out.
     - `altered`: versions that both have, but with another layout. A released version must not
       change; `kproto-codegen check` tells which differences are compatible.
+    - `field_marks`: the marks of fields that only one of the sets has.
     """
 
     older: str
@@ -105,6 +120,7 @@ class DefinitionComparison:
     changed: tuple[MessageChange, ...]
     versions: tuple[VersionChanges, ...]
     altered: tuple[AlteredVersion, ...]
+    field_marks: tuple[MarkChanges, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Returns this comparison as JSON data."""
@@ -116,6 +132,7 @@ class DefinitionComparison:
             "changed": [each.to_json() for each in self.changed],
             "versions": [each.to_json() for each in self.versions],
             "altered": [each.to_json() for each in self.altered],
+            "fieldMarks": [each.to_json() for each in self.field_marks],
         }
 
 
@@ -170,6 +187,11 @@ def compare_definitions(
         tuple(changes),
         tuple(found for change in changes for found in _added_versions(change)),
         tuple(found for old, new in pairs for found in _altered_versions(old, new)),
+        tuple(
+            MarkChanges(new.name, marks)
+            for old, new in pairs
+            if (marks := tuple(mark_changes(old, new)))
+        ),
     )
 
 

@@ -37,6 +37,7 @@ from .changes import (
 from .definition_comparison import (
     AlteredVersion,
     DefinitionComparison,
+    MarkChanges,
     MessageChange,
     compare_definitions,
     release_definitions,
@@ -68,6 +69,7 @@ __all__ = [
     "FieldChange",
     "Kip",
     "LayoutRow",
+    "MarkChanges",
     "MessageChange",
     "RangeChange",
     "ReleaseComparison",

@@ -139,14 +139,22 @@ def _check_api_keys(messages: Sequence[MessageSpec]) -> None:
             continue
         both = f"{other.name} and {message.name}"
         if other.module == message.module:
+            where = f" of the module {message.module}" if message.module else ""
             raise DefinitionError(
-                f"{both} of the module {message.module} have the api key {message.api_key}; "
-                "if a later release reused the key, generate a package for each release"
+                f"{both}{where} have the api key {message.api_key}; if a later release reused the "
+                "key, generate a package for each release"
             )
         raise DefinitionError(
-            f"{other.name} of the module {other.module} and {message.name} of the module "
-            f"{message.module} have the api key {message.api_key}; generate a package for each"
+            f"{_with_module(other)} and {_with_module(message)} have the api key "
+            f"{message.api_key}; generate a package for each"
         )
+
+
+def _with_module(message: MessageSpec) -> str:
+    """Returns the name of a message and its module, if it has one."""
+    return f"{message.name} of " + (
+        f"the module {message.module}" if message.module else "no module"
+    )
 
 
 def _package_source(messages: Sequence[MessageSpec], package: str, made_from: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Finds what a release added to a message, and which map keys it dropped."""
+"""Finds the versions and fields that a release added to a message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from kproto.schema.layout import StructLayout, layout, struct_of
 from kproto.schema.specs import MessageSpec
 
-__all__ = ["additions", "lost_map_keys"]
+__all__ = ["additions"]
 
 
 def additions(
@@ -48,20 +48,3 @@ def _field_paths(struct: StructLayout, prefix: str = "") -> Iterator[str]:
         inner = struct_of(each.type)
         if inner is not None:
             yield from _field_paths(inner, f"{prefix}{each.name}.")
-
-
-def lost_map_keys(old: MessageSpec, new: MessageSpec) -> list[str]:
-    """Returns the fields that are a mapKey in `old` and no mapKey in `new`, as `Struct.Field`.
-
-    The generated class then has no `find` by this field, and Kafka's own has no such lookup.
-    """
-    keys, now = _key_flags(old), _key_flags(new)
-    return sorted(name for name, is_key in keys.items() if is_key and now.get(name) is False)
-
-
-def _key_flags(message: MessageSpec) -> dict[str, bool]:
-    return {
-        f"{struct.name}.{field.name}": field.map_key
-        for struct in message.structs()
-        for field in struct.fields
-    }

@@ -7,20 +7,28 @@ version must not change. `release_union` finds which messages of the releases ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kproto.schema.field_marks import mark_changes
 from kproto.schema.layout import layout
 from kproto.schema.layout_comparison import DifferenceKind, compare_layouts
 from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
 from ..releases.release import Release
-from .additions import additions, lost_map_keys
-from .release_union import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, unite
+from .additions import additions
+from .release_union import (
+    MESSAGE_RENAMED,
+    MESSAGE_RENUMBERED,
+    Union,
+    changed_type,
+    same_key,
+    unite,
+)
 
-__all__ = ["Change", "format_changes", "release_changes"]
+__all__ = ["Change", "format_changes", "is_unstable", "release_changes", "version_changes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +39,8 @@ class Change:
     numbers of the older release; otherwise `versions` are version numbers of the newer release. The
     following changes are not breaking: added messages, versions and their fields, new names and
     version numbers, added and dropped tagged fields, an array of primitives that became an array of
-    structs with the same bytes, map keys, and changes of a version that the older release marked as
-    unstable. `field` of an added or dropped field is its path.
+    structs with the same bytes, map keys, ignorable fields, listeners, and changes of a version
+    that the older release marked as unstable. `field` of an added or dropped field is its path.
     """
 
     message: str
@@ -74,14 +82,15 @@ def release_changes(old: Release, new: Release) -> list[Change]:
             found[key] = [*message.valid_versions]
     for message in old.messages:
         for version in message.valid_versions:
-            merged, number = united.resolve(message.name, version, message.type)
-            known.setdefault(merged.name, set()).add(number)
-            unstable = _is_unstable(old, message, version)
-            for entry in _version_changes(united, new, message, version, unstable=unstable):
+            current, number = _counterpart(united, old, new, message, version)
+            if current is not None:
+                known.setdefault(current.name, set()).add(number)
+            unstable = is_unstable(old, message, version)
+            for entry in _changes_of(message, version, current, number, unstable=unstable):
                 key = (entry.message, entry.kind, entry.field, entry.detail, entry.breaking)
                 found.setdefault(key, []).extend(entry.versions)
     for message in old.messages:
-        for entry in _map_key_changes(united, message, now):
+        for entry in _mark_changes(united, old, new, message):
             key = (entry.message, entry.kind, entry.field, entry.detail, entry.breaking)
             found.setdefault(key, []).extend(entry.versions)
     for message in new.messages:
@@ -94,22 +103,46 @@ def release_changes(old: Release, new: Release) -> list[Change]:
     return sorted(changes, key=lambda c: (not c.breaking, c.message, c.versions, c.kind, c.field))
 
 
-def _map_key_changes(
-    united: Union, message: MessageSpec, now: Mapping[str, MessageSpec]
+def _counterpart(
+    united: Union, old: Release, new: Release, message: MessageSpec, version: int
+) -> tuple[MessageSpec | None, int]:
+    """Returns the newer message and version number for a version of an older message.
+
+    If no newer message has the name and the bytes of the version, returns the newer message with
+    the same api key, whose name and bytes then differ. Returns None for a message without both.
+    """
+    merged, number = united.resolve(message.name, version, message.type)
+    current = next((entry for entry in new.messages if entry.name == merged.name), None)
+    if current is not None and current.valid_versions:
+        return current, number
+    older_names = {entry.name for entry in old.messages if entry.valid_versions}
+    return next(same_key(message, new.messages, older_names), current), number
+
+
+def _mark_changes(
+    united: Union, old: Release, new: Release, message: MessageSpec
 ) -> Iterator[Change]:
-    """Yields the map keys that vanished: the generated class then has no `find` by this field."""
+    """Yields the marks of fields that vanished, and changed listeners; both change no bytes.
+
+    Without a mapKey, the generated class has no `find` by the field. A field that is no longer
+    ignorable cannot be set in a message of a version that lacks the field.
+    """
     if not message.valid_versions:
         return
-    merged, _ = united.resolve(message.name, message.valid_versions.lowest, message.type)
-    current = now.get(merged.name)
+    current, _ = _counterpart(united, old, new, message, message.valid_versions.lowest)
     if current is None or not current.valid_versions:
         return
-    shared = message.valid_versions.intersect(current.valid_versions)
-    for field in lost_map_keys(message, current):
-        yield Change(current.name, (*shared,), "map key dropped", field, "", False)
+    shared = (*message.valid_versions.intersect(current.valid_versions),)
+    for each in mark_changes(message, current):
+        if each.dropped:
+            yield Change(current.name, shared, each.kind, each.field, "", False)
+    before, after = message.listeners, current.listeners
+    if sorted(before) != sorted(after):
+        detail = f"was {', '.join(before) or 'none'}; is {', '.join(after) or 'none'}"
+        yield Change(current.name, shared, "listeners changed", "", detail, False)
 
 
-def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
+def is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
     """Returns True if the release marked the version as unstable.
 
     The mark is in the request, and applies to its response too.
@@ -120,16 +153,19 @@ def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
             for other in release.messages
             if other.type == "request" and other.api_key == message.api_key
         )
-        return any(_is_unstable(release, request, version) for request in requests)
+        return any(is_unstable(release, request, version) for request in requests)
     return message.latest_version_unstable and version == message.valid_versions.highest
 
 
-def _version_changes(
-    united: Union, new: Release, message: MessageSpec, version: int, *, unstable: bool
+def _changes_of(
+    message: MessageSpec,
+    version: int,
+    current: MessageSpec | None,
+    number: int,
+    *,
+    unstable: bool,
 ) -> Iterator[Change]:
     """Yields the changes that the newer release makes to a message version of the older release."""
-    merged, number = united.resolve(message.name, version, message.type)
-    current = next((entry for entry in new.messages if entry.name == merged.name), None)
     if current is None or number not in current.valid_versions:
         is_dropped = current is None or not current.valid_versions
         kind, detail = (
@@ -139,6 +175,17 @@ def _version_changes(
         )
         yield _change(message.name, version, kind, "", detail, breaking=True, unstable=unstable)
         return
+    yield from version_changes(message, version, current, number, unstable=unstable)
+
+
+def version_changes(
+    message: MessageSpec, version: int, current: MessageSpec, number: int, *, unstable: bool
+) -> Iterator[Change]:
+    """Yields the differences between a version of an older and of a newer definition.
+
+    `version` is the number in the older definition `message`, `number` that in the newer definition
+    `current`. No difference is breaking if the version was `unstable` in the older release.
+    """
 
     def change(kind: str, field: str, detail: str, *, breaking: bool) -> Change:
         return _change(

@@ -6,7 +6,7 @@ the releases. `merge` merges two definitions; `changes` decides which changes ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,6 +22,7 @@ from ..releases.release import Release
 from .merge import merge_messages, wire_form
 
 __all__ = [
+    "KEYED_TYPES",
     "MESSAGE_RENAMED",
     "MESSAGE_RENUMBERED",
     "Difference",
@@ -29,6 +30,7 @@ __all__ = [
     "changed_type",
     "layout_differences",
     "message_key",
+    "same_key",
     "unite",
 ]
 
@@ -255,7 +257,7 @@ def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, in
 
 
 #: The types whose api key identifies the message.
-_KEYED_TYPES: Final = frozenset(
+KEYED_TYPES: Final = frozenset(
     {"request", "response", "metadata", "coordinator-key", "coordinator-value"}
 )
 
@@ -277,15 +279,30 @@ def _renamed(old: MessageSpec, newer: _NewerMessages, older_names: set[str]) -> 
     common with `old`, all common versions must have the same wire layout, and the newer name must
     not exist in the older releases.
     """
-    if old.type not in _KEYED_TYPES or old.api_key is None:
-        return None
-    for new in newer.by_name.values():
-        if message_key(new) != message_key(old) or new.name in older_names:
-            continue
+    for new in same_key(old, newer.by_name.values(), older_names):
         shared = old.valid_versions.intersect(new.valid_versions)
-        if shared and all(wire_form(layout(old, v)) == wire_form(layout(new, v)) for v in shared):
+        if all(wire_form(layout(old, v)) == wire_form(layout(new, v)) for v in shared):
             return new
     return None
+
+
+def same_key(
+    old: MessageSpec, newer: Iterable[MessageSpec], older_names: Collection[str]
+) -> Iterator[MessageSpec]:
+    """Yields the newer messages that may be `old` under another name, perhaps with other bytes.
+
+    They have the type and api key of `old`, a version in common with it, and a name that is not in
+    `older_names`.
+    """
+    if old.type not in KEYED_TYPES or old.api_key is None:
+        return
+    for new in newer:
+        if (
+            message_key(new) == message_key(old)
+            and new.name not in older_names
+            and old.valid_versions.intersect(new.valid_versions)
+        ):
+            yield new
 
 
 def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:

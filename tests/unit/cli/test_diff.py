@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from kproto.cli import main
 from kproto.cli.tables import ranges_text
 from kproto.schema import study
+from tests.support.own_protocol import field, message
 
 
 def test_two_releases(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,3 +76,25 @@ def test_a_release_that_there_is_none_of(capsys: pytest.CaptureFixture[str]) -> 
 def test_versions_in_runs() -> None:
     assert ranges_text((0, 1, 2, 5)) == "0-2, 5"
     assert ranges_text(()) == ""
+
+
+def test_renamed_fields_and_marks_have_tables_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, name, ignorable in (("old", "Id", True), ("new", "Number", False)):
+        fields = [field(name, "int32"), field("Late", "int8", "1+", ignorable=ignorable)]
+        (tmp_path / folder).mkdir()
+        text = json.dumps(message("data", "Parcel", "0-1", *fields))
+        (tmp_path / folder / "Parcel.json").write_text(text, encoding="utf-8")
+    assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert lines == [
+        [],
+        ["renamed", "fields"],
+        ["MESSAGE", "VERSIONS", "FIELD", "DETAIL"],
+        ["Parcel", "0-1", "Number", "was", "Id"],
+        [],
+        ["fields", "with", "other", "marks"],
+        ["MESSAGE", "FIELD", "CHANGE"],
+        ["Parcel", "Late", "ignorable", "dropped"],
+    ]

@@ -241,7 +241,7 @@ def test_the_command_runs_as_a_module(tmp_path: Path) -> None:
         check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")
-    assert "Kafka 9.1.0: 1 definitions" in run.stdout
+    assert "Kafka 9.1.0: 1 definition\n" in run.stdout
 
 
 def test_import_keeps_the_sentences_of_a_folder_of_definitions(
@@ -344,3 +344,60 @@ def test_kafkas_own_definitions_changed_one_released_version() -> None:
     releases = load_releases(SCHEMAS)
     (warning,) = union_warnings(unite(releases), releases)
     assert warning.reason.startswith("ShareGroupMetadataValue: fields changed in v0 of 4.4.0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "function"),
+    [(["generate"], "load_releases"), (["check", "a", "b"], "read_release_at")],
+    ids=["generate", "check"],
+)
+def test_ctrl_c_ends_a_command_quietly_with_130(
+    arguments: list[str],
+    function: str,
+    tmp_path: Path,
+    capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(f"kproto_codegen.cli.{function}", interrupted)
+    assert main(arguments) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+@pytest.mark.slow
+def test_full_device_of_standard_output_is_named(tmp_path: Path) -> None:
+    folder = write_definitions(tmp_path / "v1", [data(field("A"))])
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kproto_codegen.cli", "check", folder, folder],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "kproto-codegen: could not write to standard output: No space left on device\n"
+    )
+
+
+def test_renamed_and_changed_request_is_refused_before_a_file_is_written(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    own = tmp_path / "own"
+    write_definitions(own / "v1", [message(field("Port", "uint16"), name="OldRequest")])
+    write_definitions(own / "v2", [message(field("Port", "uint32"), name="NewRequest")])
+    out = tmp_path / "shop"
+    assert main(["generate", "--schemas", str(own), "--package", "shop", "--out", str(out)]) == 1
+    assert capsys.readouterr().err == (
+        "kproto-codegen: own/v2/0.json: NewRequest of v2 has the api key 900 of OldRequest of v1, "
+        "and v0 has other bytes: field Port: type changed: was uint16; is uint32; if the request "
+        "was renamed, restore its bytes; if the release reused the key, generate a package for "
+        "each release\n"
+    )
+    assert not out.exists()

@@ -169,6 +169,32 @@ def test_another_layout_of_a_version_is_reported() -> None:
     assert any(each["changesBytes"] for each in told[1]["differences"])
 
 
+def test_marks_of_fields_are_compared() -> None:
+    """A mapKey and an ignorable field change no bytes, so no version is altered."""
+
+    def with_marks(*, key: bool, ignorable: bool) -> dict[str, MessageSpec]:
+        inner = [field("Id", "int32", mapKey=key), field("Note", "string", ignorable=True)]
+        fields = [field("Items", "[]Item", fields=inner)]
+        fields.append(field("Late", "int32", "1+", ignorable=ignorable))
+        return {"A": spec("data", "A", "0-1", *fields)}
+
+    found = compare_definitions(
+        "1", with_marks(key=True, ignorable=False), "2", with_marks(key=False, ignorable=True)
+    )
+    assert (found.changed, found.altered) == ((), ())
+    assert found.to_json()["fieldMarks"] == [
+        {
+            "message": "A",
+            "changes": [
+                {"kind": "map key dropped", "field": "Item.Id"},
+                {"kind": "ignorable added", "field": "Late"},
+            ],
+        }
+    ]
+    same = with_marks(key=True, ignorable=True)
+    assert compare_definitions("1", same, "2", same).field_marks == ()
+
+
 def test_definitions_of_a_package_equal_those_of_its_folder() -> None:
     union = definitions_of_package("kproto.schema")
     assert union is not None

@@ -241,6 +241,18 @@ def test_an_api_key_that_moved_to_another_request_is_refused(tmp_path: Path) -> 
     assert not own.exists()
 
 
+def test_error_about_an_api_key_does_not_name_an_empty_module(tmp_path: Path) -> None:
+    first, then = (
+        replace(spec(field("A"), name=name), module="") for name in ("OldRequest", "NewRequest")
+    )
+    own = tmp_path / "own"
+    with pytest.raises(DefinitionError, match=r"^NewRequest and OldRequest have the api key 900; "):
+        make_package([first, then], package="own", out=own, definitions=own / "definitions.jsonl")
+    other = replace(then, module="two")
+    with pytest.raises(DefinitionError, match=r"^NewRequest of the module two and OldRequest of "):
+        make_package([first, other], package="own", out=own, definitions=own / "definitions.jsonl")
+
+
 def test_names_inside_texts_cause_no_imports(tmp_path: Path) -> None:
     words = field("Elements", "string", default="elements BOOLS index", tag=0, taggedVersions="1+")
     index = field("A", "IndexElements", tag=1, taggedVersions="1+", fields=[field("B", "string")])

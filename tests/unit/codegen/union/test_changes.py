@@ -96,6 +96,46 @@ def test_dropped_map_key_is_listed() -> None:
     assert change_keys(keyed(key=False), keyed(key=True)) == set()
 
 
+def test_dropped_ignorable_is_listed() -> None:
+    def marked(*, ignorable: bool) -> MessageSpec:
+        inner = [field("X"), field("Y", versions="1+", ignorable=ignorable)]
+        later = field("Z", versions="1+", ignorable=ignorable)
+        return spec(field("A", "[]S", fields=inner), later)
+
+    assert change_keys(marked(ignorable=True), marked(ignorable=False)) == {
+        ("ignorable dropped", "0,1,2", "S.Y", False),
+        ("ignorable dropped", "0,1,2", "Z", False),
+    }
+    assert change_keys(marked(ignorable=False), marked(ignorable=True)) == set()
+
+
+def test_changed_listeners_are_listed_and_another_order_is_not() -> None:
+    older = spec(*BASE, listeners=["broker", "controller"])
+    (found,) = changes(older, spec(*BASE, listeners=["broker"]))
+    assert (found.kind, found.versions, found.breaking) == ("listeners changed", (0, 1, 2), False)
+    assert found.detail == "was broker, controller; is broker"
+    assert changes(older, spec(*BASE, listeners=["controller", "broker"])) == []
+
+
+def test_changed_field_of_a_renamed_request_is_named() -> None:
+    newer = spec(field("A", "uint32"), *BASE[1:], name="NewRequest", validVersions="0-3")
+    assert change_keys(spec(*BASE), newer) == {
+        ("message renamed", "0,1,2", "", False),
+        ("type changed", "0,1,2", "A", True),
+        ("version added", "3", "", False),
+    }
+
+
+def test_message_with_the_key_of_a_kept_message_is_not_a_renamed_one() -> None:
+    """The newer release keeps the older message, in another module than the added message."""
+    kept = spec(*BASE)
+    found = release_changes(
+        Release("1.0", (kept,)),
+        Release("2.0", (kept, spec(name="NewRequest").with_module("other"))),
+    )
+    assert [(each.message, each.kind) for each in found] == [("NewRequest", "message added")]
+
+
 @pytest.mark.parametrize(
     ("newer", "found"),
     [
@@ -317,6 +357,13 @@ def test_changes_between_kafka_releases_are_found() -> None:
     }
     compatible = {"message renamed", "message renumbered", "field renamed", "tagged field added"}
     compatible |= {"message added", "version added", "field added"}
+    compatible |= {"ignorable dropped", "listeners changed"}
+    assert by_kind["ignorable dropped", False] == {
+        "RequestHeader",
+        "ShareFetchRequest",
+        "ShareFetchResponse",
+        "ShareAcknowledgeResponse",
+    }
     assert set(by_kind) == {
         ("message dropped", True),
         ("version dropped", True),
@@ -405,7 +452,7 @@ def test_check_ends_with_1_on_a_breaking_change(
     assert main(["check", old, new]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("breaking  SampleRequest  0")
-    assert lines[-1] == "1 breaking changes, 0 compatible ones"
+    assert lines[-1] == "1 breaking change, 0 compatible changes"
 
 
 def test_check_ends_with_0_if_versions_are_only_added(
@@ -416,7 +463,7 @@ def test_check_ends_with_0_if_versions_are_only_added(
     assert capsys.readouterr().out.splitlines() == [
         "            MESSAGE        VERSIONS  CHANGE         FIELD  DETAIL",
         "compatible  SampleRequest  0         version added",
-        "0 breaking changes, 1 compatible ones",
+        "0 breaking changes, 1 compatible change",
     ]
 
 
