@@ -46,7 +46,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="NAME,…",
         help="only these messages (MetadataRequest), or those of an API (Metadata, or its key 3)",
     )
-    parser.add_argument("--versions", metavar="N,…", help="only these versions of the messages")
+    parser.add_argument("--versions", metavar="N,…", help="only these versions, such as 4-11,13")
     parser.add_argument("--kinds", metavar="KIND,…", help="only these kinds of cases")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed (%(default)s)")
     parser.add_argument(

@@ -22,7 +22,7 @@ from ..fuzz.frame_generation import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
 from ..fuzz.judging import HARMLESS
-from ..fuzz.known_findings import KnownFinding, parse_known
+from ..fuzz.known_findings import KnownFinding, parse_known, parse_spans
 from ..fuzz.run import CasePlan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
@@ -47,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
     after Ctrl-C, else 0.
     """
     _check_option_combinations(options)
+    _check_limits(options)
     if options.broker is not None:
         return _broker(options)
     if options.properties is not None or options.x_properties:
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if options.replay is not None:
         case = Case.from_json(_example_of(_json_of(options.replay)), package)
     plan = _plan(options, package)
-    known = _known(options.known)
+    known = _known(options.known, package)
     right, by_kproto = find_judge(_judge(options), FuzzSettings())
     try:
         with Implementation(options.command, settings) as implementation:
@@ -132,6 +133,22 @@ def _check_option_combinations(options: argparse.Namespace) -> None:
                 raise ConfigurationError(f"--{name.replace('_', '-')} {why}")
 
 
+#: The limits that must be above 0, and their least values in words.
+_LIMITS: dict[str, str] = {
+    "cases": "1 or more",
+    "time": "above 0 seconds",
+    "timeout": "above 0 seconds",
+    "rate": "above 0 frames a second",
+}
+
+
+def _check_limits(options: argparse.Namespace) -> None:
+    for name, least in _LIMITS.items():
+        value = getattr(options, name)
+        if value is not None and not value > 0:
+            raise ConfigurationError(f"--{name} is {value:g}: it must be {least}")
+
+
 def _judge(options: argparse.Namespace) -> str:
     """Returns the name of the judge. With `--package` only kproto's codec can be the judge.
 
@@ -184,22 +201,17 @@ def _broker(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace, package: ModuleType) -> CasePlan:
-    cases = _CASES if options.cases is None else options.cases
-    if cases < 1:
-        raise ConfigurationError(f"--cases is {cases}: it must be 1 or more")
-    if options.time is not None and not options.time > 0:
-        raise ConfigurationError(f"--time is {options.time:g}: it must be above 0 seconds")
     return CasePlan(
         _message_versions(options, package),
         seed=options.seed,
-        cases=cases,
+        cases=_CASES if options.cases is None else options.cases,
         time_s=options.time,
         kinds=_kinds(options.kinds, KINDS),
         shrink=not options.no_shrink,
     )
 
 
-def _known(name: str | None) -> list[KnownFinding]:
+def _known(name: str | None, package: ModuleType) -> list[KnownFinding]:
     """Returns the known findings in a file; an empty list if `name` is None."""
     if name is None:
         return []
@@ -208,7 +220,7 @@ def _known(name: str | None) -> list[KnownFinding]:
     except (OSError, ValueError) as error:
         raise CommandError(f"--known: cannot read {name}: {error}") from None
     try:
-        return parse_known(text)
+        return parse_known(text, package)
     except ConfigurationError as error:
         raise CommandError(f"--known: {name}: {error}") from None
 
@@ -234,13 +246,9 @@ def _message_versions(
         )
     if options.versions is not None:
         try:
-            versions = {int(part) for part in options.versions.split(",") if part.strip()}
-            if not versions:
-                raise ValueError("no number")
-        except ValueError:
-            raise ConfigurationError(
-                f"--versions is {options.versions!r}: it must be numbers with commas between them"
-            ) from None
+            versions = parse_spans(options.versions)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"--{error}") from None
         message_versions = tuple(
             message_version
             for message_version in message_versions

@@ -13,6 +13,7 @@ from ..fuzz.vectors import vector_lines
 from ..protocol.message_classes import definitions_in
 from .command_error import CommandError
 from .selection import import_package, message_names
+from .tables import counted
 
 __all__ = ["run"]
 
@@ -23,7 +24,8 @@ def run(options: argparse.Namespace) -> int:
     names = None
     if options.messages is not None:
         names = message_names(options.messages, definitions_in(package))
-    lines = vector_lines(package, names)
+    sizes = options.sizes or options.package is not None
+    lines = vector_lines(package, names, sizes=sizes)
     if options.out is not None:
         _to_files(Path(options.out), lines)
         return 0
@@ -49,4 +51,4 @@ def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:
     except OSError as error:
         raise CommandError(f"--out: cannot write to {folder}: {error}") from None
     count = sum(map(len, lines_by_name.values()))
-    print(f"{count} vectors in {len(lines_by_name)} files in {folder}")
+    print(f"{counted(count, 'vector')} in {counted(len(lines_by_name), 'file')} in {folder}")

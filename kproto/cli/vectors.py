@@ -27,4 +27,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="NAME,…",
         help="only these messages (MetadataRequest), or those of an API (Metadata, or its key 3)",
     )
+    parser.add_argument(
+        "--sizes",
+        action="store_true",
+        help="also vectors with lengths and counts at the borders of the encodings, up to 32767; "
+        "always with --package",
+    )
     parser.set_defaults(runs_in="run_vectors")

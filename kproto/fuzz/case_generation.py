@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from ..messages.base import Message
 from ..testing.instances import instances, random_instances
+from ..testing.sized_instances import sized_fields, sized_instance
 from .case import Case, MessageVersion, Operation
+from .explicit_defaults import absent_tags, with_explicit_defaults
 from .lenient_reader import walk_message
 from .mutations import mutate, mutations
 
@@ -24,6 +26,8 @@ __all__ = ["KINDS", "generate_cases"]
 KINDS: Final[dict[str, str]] = {
     "boundary": "bounds, nulls, empty and long values, unknown tagged fields",
     "value": "valid values at random",
+    "size": "a length or count at the border of an encoding, up to 32767",
+    "default": "a tagged field whose bytes are there although it has its default",
     "flip": "one bit flipped",
     "cut": "bytes cut off at the end",
     "grow": "bytes inserted or appended",
@@ -68,6 +72,40 @@ def _boundary(message_version: MessageVersion, kind: str, seed: str) -> Iterator
     yield from _in_all_operations(
         cycle(instances(message_version.cls, message_version.version)), message_version, kind
     )
+
+
+def _size(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
+    """Yields a case for each length of each field that has one, in random order and operations."""
+    source = random.Random(seed)  # noqa: S311 - as above
+    cls, version = message_version.cls, message_version.version
+    choices = [(field.path, size) for field in sized_fields(cls, version) for size in field.sizes]
+    if not choices:
+        yield from _mutated(message_version, "mix", seed)
+    while True:
+        source.shuffle(choices)
+        for path, size in choices:
+            value = sized_instance(cls, version, path, size)
+            operation = source.choice(tuple(Operation))
+            content: bytes | str = value.encode(version)
+            if operation is Operation.ENCODE:
+                content = _text(value.to_json(version))
+            yield Case(operation, message_version, content, kind)
+
+
+def _explicit_default(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
+    source = random.Random(seed)  # noqa: S311 - as above
+    usable = []
+    for data in _valid_encodings(message_version):
+        sections = walk_message(message_version.shape, data).tag_sections
+        if any(map(absent_tags, sections)):
+            usable.append((data, sections))
+    if not usable:
+        yield from _mutated(message_version, "mix", seed)
+    while True:
+        found = with_explicit_defaults(*source.choice(usable), source)
+        assert found is not None
+        operation = Operation.DECODE if source.random() < 0.25 else Operation.REWRITE
+        yield Case(operation, message_version, found, kind)
 
 
 def _in_all_operations(
@@ -128,6 +166,8 @@ def _json(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Cas
 _MAKERS: Final[dict[str, Callable[[MessageVersion, str, str], Iterator[Case]]]] = {
     "value": _value,
     "boundary": _boundary,
+    "size": _size,
+    "default": _explicit_default,
     "json": _json,
 }
 

@@ -8,14 +8,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any, Final, Self, TypeVar
 
-from ..schema.definitions import union
-from ..wire.errors import ConfigurationError
+from .. import messages
+from ..protocol.message_classes import definitions_in
+from ..schema.definitions import Definitions
+from ..schema.unknown_names import unknown_name_error
+from ..wire.errors import ConfigurationError, KprotoError
 from .case import MessageVersion, Operation
 from .judging import Fault, Verdict
 
-__all__ = ["KnownFinding", "KnownFindings", "known_from_finding", "parse_known", "spans"]
+__all__ = [
+    "KnownFinding",
+    "KnownFindings",
+    "known_from_finding",
+    "parse_known",
+    "parse_spans",
+    "spans",
+]
 
 T = TypeVar("T")
 
@@ -100,7 +111,7 @@ class KnownFinding:
         return cls(
             _enum_member("fault", node["fault"], {each.name.lower(): each for each in Fault}),
             node.get("message"),
-            None if versions is None else _parse_spans(versions),
+            None if versions is None else parse_spans(versions),
             None
             if operation is None
             else _enum_member("operation", operation, {each.value: each for each in Operation}),
@@ -131,8 +142,11 @@ def spans(versions: Iterable[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
 
 
-def _parse_spans(text: str) -> frozenset[int]:
-    """Returns the versions in a text of `spans`. Raises ConfigurationError for another text."""
+def parse_spans(text: str) -> frozenset[int]:
+    """Returns the versions in a text of `spans`; spaces have no meaning.
+
+    Raises ConfigurationError for another text.
+    """
     found: set[int] = set()
     try:
         for part in text.split(","):
@@ -146,31 +160,46 @@ def _parse_spans(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def parse_known(text: str) -> list[KnownFinding]:
+def parse_known(text: str, package: ModuleType = messages) -> list[KnownFinding]:
     """Returns the known findings in the text of a file; empty lines have no meaning.
 
-    A message of Kafka with a former name gets its present name. Raises ConfigurationError for a
-    line that is not a known finding; the error has the number of the line.
+    A message of `package` with a former name gets its present name. Raises ConfigurationError for a
+    line that is not a known finding or names no message of `package`; the error has the number of
+    the line.
     """
+    known = definitions_in(package)
     found: list[KnownFinding] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
-            found += _with_present_names(KnownFinding.from_json(json.loads(line)))
-        except ConfigurationError as error:
+            found += _with_present_names(KnownFinding.from_json(json.loads(line)), known)
+        except KprotoError as error:
             raise ConfigurationError(f"line {number}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise ConfigurationError(f"line {number} is no JSON: {error}") from None
     return found
 
 
-def _with_present_names(finding: KnownFinding) -> list[KnownFinding]:
-    """Returns the finding for each message that formerly had the name of the finding's message."""
-    if finding.message is None or finding.message in union():
+def _with_present_names(finding: KnownFinding, known: Definitions) -> list[KnownFinding]:
+    """Returns the finding for each message that formerly had the name of the finding's message.
+
+    Raises UnknownNameError if no message has, or had, this name, and ConfigurationError if the
+    message has none of the finding's versions.
+    """
+    if finding.message is None:
         return [finding]
-    present = union().former(finding.message)
-    return [replace(finding, message=name) for name in present] or [finding]
+    if finding.message in known:
+        valid = known[finding.message].valid_versions
+        if finding.versions is not None and not finding.versions.intersection(valid):
+            raise ConfigurationError(
+                f"versions is {spans(finding.versions)!r}: {finding.message} has {valid}"
+            )
+        return [finding]
+    present = known.former(finding.message)
+    if not present:
+        raise unknown_name_error("no message is called", finding.message, known)
+    return [replace(finding, message=name) for name in present]
 
 
 def known_from_finding(

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from ..schema.layout import FORMATS, StructLayout, WireType
+from .default_values import encoded_default
 
 __all__ = [
     "DeviationFromKafka",
@@ -22,6 +23,7 @@ __all__ = [
     "LengthUnit",
     "LenientReadResult",
     "Oddity",
+    "TagSection",
     "UnreadableMessageError",
     "length_fields_in",
     "read_leniently",
@@ -49,6 +51,7 @@ class Oddity(Enum):
     UNKNOWN_TAGS = "unknown tagged fields"
     LONG_VARINT = "a varint longer than needed"
     BOOL = "a bool that is neither 0 nor 1"
+    DEFAULT = "a tagged field with its default"
     MARK = "a mark of null or presence that is neither -1, 0 nor 1"
 
 
@@ -76,13 +79,27 @@ class LengthField(NamedTuple):
     width: int
 
 
+class TagSection(NamedTuple):
+    """The tagged fields of a struct, in the bytes from `begin` (the count) to `stop`.
+
+    `entries` has the tag and the offset of each field, in the order of the bytes.
+    """
+
+    shape: StructLayout
+    begin: int
+    stop: int
+    entries: tuple[tuple[int, int], ...]
+
+
 class LenientReadResult(NamedTuple):
     """Holds the results of reading one message.
 
     `end` is the offset after the message. `deviations` and `oddities` have no duplicates.
     `length_fields` are the lengths and counts of the message, in the order in which their contents
     end. `strings` are the length fields of strings. `tag_sizes` has the first and the last offset
-    of the size of each tagged field that the message version has.
+    of the size of each tagged field that the message version has. `tag_sections` are the tagged
+    fields of each flexible struct, except of structs inside a tagged field, whose size would change
+    with them.
     """
 
     end: int
@@ -91,6 +108,7 @@ class LenientReadResult(NamedTuple):
     length_fields: tuple[LengthField, ...]
     strings: tuple[LengthField, ...]
     tag_sizes: tuple[tuple[int, int], ...]
+    tag_sections: tuple[TagSection, ...]
 
 
 class UnreadableMessageError(Exception):
@@ -128,6 +146,7 @@ def walk_message(shape: StructLayout, data: bytes) -> LenientReadResult:
         tuple(reader.length_fields),
         tuple(reader.strings),
         tuple(reader.tag_sizes),
+        tuple(reader.tag_sections),
     )
 
 
@@ -149,6 +168,8 @@ class _LenientReader:
         self.length_fields: list[LengthField] = []
         self.strings: list[LengthField] = []
         self.tag_sizes: list[tuple[int, int]] = []
+        self.tag_sections: list[TagSection] = []
+        self.open_tags = 0
 
     def struct(self, shape: StructLayout, pos: int) -> int:
         for field in shape.fields:
@@ -248,7 +269,7 @@ class _LenientReader:
 
     def tags(self, shape: StructLayout, pos: int) -> int:
         begin = pos
-        known = {field.tag: field.type for field in shape.tagged}
+        known = {field.tag: field for field in shape.tagged}
         elsewhere = {spec.tag for spec in shape.absent}
         others = elsewhere | {field.spec.tag for field in shape.fields} - {None}
         count, pos = self.uvarint(pos)
@@ -256,8 +277,11 @@ class _LenientReader:
         if count < 0:
             self.found.append(DeviationFromKafka.TAG_COUNT)
         previous = -1
+        entries: list[tuple[int, int]] = []
         for _ in range(count):
+            field_begin = pos
             tag, pos = self.uvarint(pos)
+            entries.append((tag, field_begin))
             size_begin = pos
             size, pos = self.uvarint(pos)
             unsigned = tag & 0xFFFFFFFF
@@ -268,17 +292,23 @@ class _LenientReader:
             if tag in others:
                 self.found.append(DeviationFromKafka.TAG_VERSION)
             previous = unsigned
-            kind = known.get(tag)
-            if kind is None:
+            field = known.get(tag)
+            if field is None:
                 self.oddities.append(Oddity.UNKNOWN_TAGS)
                 pos = self.skip(pos, size)
                 continue
             self.tag_sizes.append((size_begin, pos))
-            end = self.value(kind, pos)
+            self.open_tags += 1
+            end = self.value(field.type, pos)
+            self.open_tags -= 1
             if end - pos != size:
                 self.found.append(DeviationFromKafka.TAG_SIZE)
+            if self.data[pos:end] == encoded_default(field):
+                self.oddities.append(Oddity.DEFAULT)
             pos = end
         self.length_field(LengthUnit.TAGS, begin, head, pos, max(count, 0), 0)
+        if not self.open_tags:
+            self.tag_sections.append(TagSection(shape, begin, pos, tuple(entries)))
         return pos
 
     def uvarint(self, pos: int) -> tuple[int, int]:

@@ -125,7 +125,8 @@ def _lines(result: Result) -> Iterator[str]:
     messages = {message_version.name for message_version in result.tried}
     yield f"{result.implementation}, judged by {result.judge}, seed {result.seed}"
     yield (
-        f"{result.cases} cases of {len(messages)} messages, {len(result.tried)} versions: "
+        f"{_counted(result.cases, 'case')} of {_counted(len(messages), 'message')}, "
+        f"{_counted(len(result.tried), 'version')}: "
         + ", ".join(
             f"{count} {what.replace('_', ' ')}" for what, count in sorted(result.outcomes.items())
         )
@@ -134,7 +135,7 @@ def _lines(result: Result) -> Iterator[str]:
     for name, found in sorted(result.one_way.items()):
         yield f"{name.replace('_', ' ')}: {_shortened(found)}"
     if result.restarts:
-        yield f"restarted {result.restarts} times"
+        yield f"restarted {_counted(result.restarts, 'time')}"
     if result.stopped:
         yield f"stopped early: {result.stopped}"
     for finding in result.findings:
@@ -143,14 +144,21 @@ def _lines(result: Result) -> Iterator[str]:
     harmless = len(result.findings) - len(result.harmful)
     yield ""
     if result.known:
-        yield f"{len(result.known)} known findings, {sum(result.known.values())} times"
+        times = _counted(sum(result.known.values()), "time")
+        yield f"{_counted(len(result.known), 'known finding')}, {times}"
     for each in result.unseen:
         yield f"known, but not found in this run: {json.dumps(each.to_json())}"
     yield (
-        f"{len(result.harmful)} findings" + (f", and {harmless} harmless" if harmless else "")
+        _counted(len(result.harmful), "finding")
+        + (f", and {harmless} harmless" if harmless else "")
         if result.findings
         else "no findings"
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    """Returns a number and its noun, such as `1 finding` and `2 findings`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
@@ -186,7 +194,7 @@ def broker_text(report: dict[str, Any]) -> str:
     """Returns the report of a run against a broker as text; `report` is its JSON data."""
     lines = [
         f"{report['implementation']}, seed {report['seed']}",
-        f"{report['cases']} frames: "
+        f"{_counted(report['cases'], 'frame')}: "
         + ", ".join(f"{count} {what}" for what, count in report["outcomes"].items()),
         "kinds: "
         + ", ".join(f"{kind} {count}" for kind, count in report["tried"]["frames"]["-"].items()),
@@ -199,7 +207,10 @@ def broker_text(report: dict[str, Any]) -> str:
         lines.append(f"    frames: {json.dumps(finding['example'], separators=(',', ':'))}")
         if finding["unshrunk"]:
             lines.append(f"    not shrunk: {finding['unshrunk']}")
-    lines += ["", f"{len(report['findings'])} findings" if report["findings"] else "no findings"]
+    lines += [
+        "",
+        _counted(len(report["findings"]), "finding") if report["findings"] else "no findings",
+    ]
     return printable("\n".join(lines) + "\n")
 
 

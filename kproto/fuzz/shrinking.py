@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, Final, TypeVar, cast
@@ -28,6 +29,13 @@ T = TypeVar("T")
 
 #: Returns True if a case causes the fault of the finding.
 Reproduces = Callable[[Case], bool]
+
+#: Maximum number of parts into which an array is divided, to remove each of them, and of elements
+#: that are made smaller. An array that is still larger becomes shorter first.
+_MOST_PARTS: Final = 64
+
+#: The same for the bytes of a message. Each variant copies all bytes.
+_MOST_BYTES: Final = 2048
 
 #: Maximum number of messages that hypothesis draws to find a message with the fault. To shrink this
 #: message, hypothesis draws more messages.
@@ -143,11 +151,11 @@ def fewer_bytes(data: bytes) -> Iterator[bytes]:
     set to 0.
     """
     size = len(data)
-    while size:
+    while size and size * _MOST_BYTES >= len(data):
         for first in range(0, len(data), size):
             yield data[:first] + data[first + size :]
         size //= 2
-    for index, byte in enumerate(data):
+    for index, byte in enumerate(data[:_MOST_BYTES]):
         if byte:
             yield data[:index] + b"\0" + data[index + 1 :]
 
@@ -170,9 +178,14 @@ def _less(node: Any) -> Iterator[Any]:
                 for smaller in _less(element):
                     yield {**node, key: smaller}
         case list():
-            for index in range(len(node)):
-                yield [*node[:index], *node[index + 1 :]]
-            for index, element in enumerate(node):
+            size = len(node)
+            while size:
+                for first in range(0, len(node), size):
+                    yield [*node[:first], *node[first + size :]]
+                size //= 2
+                if size * _MOST_PARTS < len(node):
+                    break
+            for index, element in enumerate(node[:_MOST_PARTS]):
                 for smaller in _less(element):
                     yield [*node[:index], smaller, *node[index + 1 :]]
         case Struct():
@@ -208,7 +221,7 @@ def _drawn(case: Case, reproduces: Reproduces, seed: int) -> Case | None:
     """
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
-    from hypothesis.errors import HypothesisException
+    from hypothesis.errors import HypothesisException, HypothesisWarning
 
     from ..testing.strategies import messages
 
@@ -244,6 +257,9 @@ def _drawn(case: Case, reproduces: Reproduces, seed: int) -> Case | None:
     cases = st.tuples(messages(message_version.cls, version), changes).map(made)
     try:
         rng = random.Random(seed)  # noqa: S311 - values for tests, not secrets
-        return find(cases, reproduces, settings=limits, random=rng)
+        with warnings.catch_warnings():
+            # They tell authors of tests about large examples, which are usual here.
+            warnings.simplefilter("ignore", HypothesisWarning)
+            return find(cases, reproduces, settings=limits, random=rng)
     except HypothesisException:  # hypothesis found no such case, or the results were flaky
         return None

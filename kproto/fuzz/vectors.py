@@ -17,10 +17,17 @@ from ..protocol.message_classes import definitions_in
 from ..schema import study
 from ..schema.naming import class_name
 from ..testing.instances import Fill, instance, instances
+from ..testing.sized_instances import sized_fields, sized_instance
 from ..wire.errors import ConfigurationError
 from .packages import message_class
 
-__all__ = ["introduced_by", "vector_line", "vector_lines", "vector_messages"]
+__all__ = [
+    "introduced_by",
+    "size_vector_messages",
+    "vector_line",
+    "vector_lines",
+    "vector_messages",
+]
 
 #: The fills of the vectors (see `Fill`), besides the instances with nulls.
 _FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
@@ -35,6 +42,30 @@ def vector_messages(message: type[Message], version: int) -> Iterator[Message]:
     # `instances` returns an instance of each fill except LONG, then those with nulls.
     built = instances(message, version, unknown_tags=False)
     yield from built[len(Fill) - 1 :]
+
+
+#: Lengths of each field of each version: a varint of a length has one byte up to 126, and two
+#: bytes from 127 on; a byte has a length up to 255.
+_SIZES: Final = (1, 126, 127, 128, 255, 256)
+
+#: Longer lengths, for the first field of each kind of the highest version only, because such a
+#: vector may have 100,000 characters.
+_LONG_SIZES: Final = (16382, 16383, 16384, 32767)
+
+
+def size_vector_messages(message: type[Message], version: int) -> Iterator[Message]:
+    """Yields messages in which one field has a length or count at the border of an encoding.
+
+    All other fields have their defaults.
+    """
+    seen: set[tuple[int, ...]] = set()
+    for field in sized_fields(message, version):
+        is_long = version == message.VALID_VERSIONS[-1] and field.sizes not in seen
+        wanted = (*_SIZES, *(_LONG_SIZES if is_long else ()))
+        seen.add(field.sizes)
+        for size in wanted:
+            if size in field.sizes:
+                yield sized_instance(message, version, field.path, size)
 
 
 def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
@@ -77,14 +108,15 @@ def vector_line(
 
 
 def vector_lines(
-    package: ModuleType = messages, names: frozenset[str] | None = None
+    package: ModuleType = messages, names: frozenset[str] | None = None, *, sizes: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Yields two strings for each golden vector of a generated package.
 
     The first string is the Kafka module of the message, the second string is the vector as a line
     of JSON. The vectors are ordered by message and version; duplicates are left out. For Kafka's
     own messages, a line names the release that introduced the version (`introduced_by`). If `names`
-    is not None, only these messages are included. Raises ConfigurationError if `package` is not
+    is not None, only these messages are included. With `sizes`, the vectors of each version are
+    followed by those of `size_vector_messages`. Raises ConfigurationError if `package` is not
     generated, and for an unknown name.
     """
     known = definitions_in(package)
@@ -100,7 +132,13 @@ def vector_lines(
         for version in cls.VALID_VERSIONS:
             releases = introduced_by(cls, version) if package is messages else {}
             message_by_bytes: dict[bytes, Message] = {}
-            for made in vector_messages(cls, version):
+            for made in _values(cls, version, sizes=sizes):
                 message_by_bytes.setdefault(made.encode(version), made)
             for made in message_by_bytes.values():
                 yield cls._definition().module, vector_line(made, version, releases)
+
+
+def _values(message: type[Message], version: int, *, sizes: bool) -> Iterator[Message]:
+    yield from vector_messages(message, version)
+    if sizes:
+        yield from size_vector_messages(message, version)

@@ -19,7 +19,15 @@ from ..wire.limits import MAX_TAG
 from ..wire.tags import RawTaggedField
 from ..wire.uuid import ZERO_UUID, Uuid
 
-__all__ = ["INTEGER_BOUNDS", "Fill", "instance", "instances", "null_depths", "random_instances"]
+__all__ = [
+    "INTEGER_BOUNDS",
+    "Fill",
+    "InstanceBuilder",
+    "instance",
+    "instances",
+    "null_depths",
+    "random_instances",
+]
 
 M = TypeVar("M", bound=Message)
 
@@ -70,12 +78,12 @@ def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> l
     """
     shape = layout(message._definition(), version)
     built: list[M] = [
-        _Builder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
+        InstanceBuilder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
         for fill in Fill
         if fill is not Fill.LONG
     ]
     for depth in null_depths(shape):
-        builder = _Builder(message, Fill.FULL, unknown_tags=unknown_tags, null_depth=depth)
+        builder = InstanceBuilder(message, Fill.FULL, unknown_tags=unknown_tags, null_depth=depth)
         built.append(builder.struct(shape, message, 0))
     return built
 
@@ -88,7 +96,7 @@ def instance(
     Raises ValueError for a version that the message lacks.
     """
     shape = layout(message._definition(), version)
-    made: M = _Builder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
+    made: M = InstanceBuilder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
     return made
 
 
@@ -111,7 +119,7 @@ def null_depths(shape: StructLayout) -> list[int]:
     return sorted(found)
 
 
-class _Builder:
+class InstanceBuilder:
     """Builds instances with the values that `fill` describes.
 
     Nullable fields are null at nesting depth `null_depth`.
@@ -294,7 +302,7 @@ def random_instances(
         yield made
 
 
-class _RandomBuilder(_Builder):
+class _RandomBuilder(InstanceBuilder):
     """Builds instances with random values from a seed."""
 
     def __init__(self, message: type[Message], seed: str, unknown_tags: bool) -> None:

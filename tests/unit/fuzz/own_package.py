@@ -14,7 +14,17 @@ DEFINITIONS = {
         "name": "Greeting",
         "validVersions": "0-1",
         "flexibleVersions": "1+",
-        "fields": [{"name": "Text", "type": "string", "versions": "0+", "nullableVersions": "1+"}],
+        "fields": [
+            {"name": "Text", "type": "string", "versions": "0+", "nullableVersions": "1+"},
+            {
+                "name": "Volume",
+                "type": "int32",
+                "versions": "1+",
+                "taggedVersions": "1+",
+                "tag": 0,
+                "default": "7",
+            },
+        ],
     },
     "ShoutRequest": {
         "apiKey": 12,
@@ -26,6 +36,12 @@ DEFINITIONS = {
         "fields": [
             {"name": "Loudness", "type": "int32", "versions": "0+"},
             {"name": "Words", "type": "[]string", "versions": "0+"},
+            {
+                "name": "Guests",
+                "type": "[]Guest",
+                "versions": "0+",
+                "fields": [{"name": "Age", "type": "int8", "versions": "0+"}],
+            },
         ],
     },
 }

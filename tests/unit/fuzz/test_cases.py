@@ -19,6 +19,7 @@ from kproto.fuzz.case import (
     parse_answer,
 )
 from kproto.fuzz.case_generation import KINDS, generate_cases
+from kproto.fuzz.explicit_defaults import with_explicit_defaults
 from kproto.fuzz.lenient_reader import LengthUnit, Oddity, walk_message
 from kproto.fuzz.mutations import MUTATIONS, mutate
 from kproto.messages.base import Message
@@ -86,6 +87,70 @@ def test_a_question_has_the_type_and_the_key_of_the_message(
 def test_invalid_case_is_refused(node: object, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         Case.from_json(node)
+
+
+def test_sizes_go_beyond_a_byte_and_a_varint_of_one_byte() -> None:
+    """A codec whose counts and lengths have one byte must differ in a few hundred cases."""
+    lengths: dict[LengthUnit, set[int]] = {unit: set() for unit in LengthUnit}
+    for case in islice(generate_cases(MessageVersion("MetadataRequest", 12), 0, ("size",)), 100):
+        data = case.content
+        if isinstance(data, bytes):
+            for each in walk_message(case.message_version.shape, data).length_fields:
+                lengths[each.role].add(each.value)
+    assert {126, 127, 128, 255, 256, 16384, 32767} <= lengths[LengthUnit.LENGTH]
+    assert {126, 127, 128, 255, 256} <= lengths[LengthUnit.COUNT]
+
+
+def test_cases_of_one_size_have_all_operations() -> None:
+    cases = islice(generate_cases(FORM, 0, ("size",)), 60)
+    assert {case.operation for case in cases} == set(Operation)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("FetchRequest", 17),
+        ("FetchResponse", 17),
+        ("ProduceResponse", 10),
+        ("ApiVersionsResponse", 4),
+    ],
+)
+def test_explicit_defaults_are_read_as_if_they_were_absent(name: str, version: int) -> None:
+    message_version = MessageVersion(name, version)
+    cases = [*islice(generate_cases(message_version, 0, ("default",)), 60)]
+    assert {case.kind for case in cases} == {"default"}
+    for case in cases:
+        data = case.content
+        assert isinstance(data, bytes)
+        found = walk_message(message_version.shape, data)
+        assert Oddity.DEFAULT in found.oddities
+        assert (found.end, found.deviations) == (len(data), ())
+        read = message_version.cls.decode(data, version)
+        written = read.encode(version)
+        assert len(written) < len(data)
+        assert Oddity.DEFAULT not in walk_message(message_version.shape, written).oddities
+        assert message_version.cls.decode(written, version) == read
+
+
+@pytest.mark.slow
+def test_default_of_every_tagged_field_is_accepted() -> None:
+    tried = 0
+    for message_version in all_message_versions():
+        shape, version = message_version.shape, message_version.version
+        data = message_version.cls().encode(version)
+        sections = walk_message(shape, data).tag_sections
+        source = random.Random(0)
+        for _ in range(8):
+            made = with_explicit_defaults(data, sections, source)
+            if made is not None:
+                tried += 1
+                assert message_version.cls.decode(made, version).encode(version) == data
+    assert tried > 300
+
+
+def test_message_without_tagged_fields_gets_other_changes() -> None:
+    cases = islice(generate_cases(MessageVersion("FetchRequest", 4), 0, ("default",)), 10)
+    assert {case.kind for case in cases} == {"mix"}
 
 
 @given(any_message())

@@ -29,6 +29,22 @@ def test_ours_has_no_findings(capsys: pytest.CaptureFixture[str]) -> None:
     assert "60 agreed" in said
 
 
+def test_versions_may_be_ranges(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", "--command", OURS, *FEW, "--versions", "0-2, 9", "--json", "-"]) == 0
+    (tried,) = json.loads(capsys.readouterr().out)["tried"].values()
+    assert set(tried) == {"0", "1", "2", "9"}
+
+
+def test_unknown_message_of_a_known_finding_is_an_error_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = tmp_path / "known.jsonl"
+    known.write_text('{"fault":"json"}\n{"fault":"json","message":"Nix"}\n')
+    assert main(["fuzz", "--command", OURS, *FEW, "--known", str(known)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"kproto: error: --known: {known}: line 2: no message is called 'Nix'")
+
+
 @pytest.mark.slow
 def test_findings_are_reported_and_replayed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -141,11 +157,13 @@ def test_messages_by_the_name_of_their_api(called: str, capsys: pytest.CaptureFi
         (["--command", "/no/such/program", *FEW], "cannot run"),
         (["--command", OURS, "--cases", "0"], "--cases is 0"),
         (["--command", OURS, "--time", "0"], "--time is 0"),
-        (["--command", OURS, "--timeout", "-1"], "answer_timeout_s is -1"),
+        (["--command", OURS, "--timeout", "-1"], "--timeout is -1: it must be above 0 seconds"),
+        (["--command", OURS, "--timeout", "nan"], "--timeout is nan"),
         (["--command", OURS, "--messages", "Nonsense"], "no message is called 'Nonsense'"),
         (["--command", OURS, "--messages", "Hartbeat"], "the nearest: HeartbeatRe"),
         (["--command", OURS, "--messages", ","], "must name messages or APIs"),
         (["--command", OURS, "--versions", "x"], "--versions is 'x'"),
+        (["--command", OURS, "--versions", "2-1"], "--versions is '2-1'"),
         (["--command", OURS, "--versions", "99"], "no selected message has these versions"),
         (["--command", OURS, "--kinds", "x"], "--kinds is 'x'"),
         (["--command", OURS, "--replay", "{"], "this is no JSON"),

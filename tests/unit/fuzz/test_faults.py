@@ -9,10 +9,12 @@ import json
 import queue
 import shlex
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis.errors import HypothesisWarning, NoSuchExample
 
 from kproto.fuzz import implementation, report
 from kproto.fuzz.case import Answer, Case, MessageVersion, Operation, Outcome
@@ -288,3 +290,17 @@ def test_the_page_escapes_what_came_from_outside() -> None:
 def test_an_id_of_another_type_is_told_at_once(fault: str, shown: str) -> None:
     with pytest.raises(ImplementationError, match=rf"has the id {shown}: it must be the number"):
         fuzzed(fault, shrink=False, settings=replace(QUICK, answer_timeout_s=60))
+
+
+def test_warnings_of_hypothesis_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis warns authors of tests, for example of large examples."""
+
+    def find(*_: object, **__: object) -> Case:
+        warnings.warn("an example is large", HypothesisWarning, stacklevel=1)
+        raise NoSuchExample("no example")
+
+    monkeypatch.setattr("hypothesis.find", find)
+    case = Case(Operation.REWRITE, MessageVersion("MetadataRequest", 1), b"\0\0\0\0", "value")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert smallest_case(case, lambda _: False, seed=0) == case

@@ -126,8 +126,8 @@ def test_a_crash_becomes_known_whatever_it_printed() -> None:
 entries = st.builds(
     KnownFinding,
     st.sampled_from(Fault),
-    st.none() | st.text(),
-    st.none() | st.frozensets(st.integers(0, 0x7FFF), min_size=1, max_size=5),
+    st.none() | st.sampled_from(("FetchRequest", "MetadataRequest", "LeaveGroupResponse")),
+    st.none() | st.frozensets(st.integers(0, 0x7FFF), max_size=5).map(lambda found: found | {5}),
     st.none() | st.sampled_from(Operation),
     st.text(),
     st.none() | st.text(),
@@ -167,6 +167,15 @@ def test_spans_have_no_range_that_continues_another(versions: frozenset[int]) ->
         ('{"fault":"json","versions":"2-1"}', "versions is '2-1': it must be like 4-11,13"),
         ('{"fault":"json","versions":"0-99999999"}', "it must be like 4-11,13"),
         ('{"fault":"json","versions":""}', "it must be like 4-11,13"),
+        ('{"fault":"json","message":"Nix"}', "line 2: no message is called 'Nix'"),
+        (
+            '{"fault":"json","message":"FetchReqest"}',
+            "line 2: no message is called 'FetchReqest'; the nearest: FetchRequest",
+        ),
+        (
+            '{"fault":"json","message":"RequestHeader","versions":"5-9"}',
+            "line 2: versions is '5-9': RequestHeader has 0-2",
+        ),
     ],
 )
 def test_a_wrong_line_is_an_error_with_its_number(line: str, said: str) -> None:

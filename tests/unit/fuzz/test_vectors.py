@@ -88,9 +88,39 @@ def test_a_package_of_ones_own(
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     message_versions = {(node["message"], node["version"]) for node in lines}
     assert message_versions == {("Greeting", 0), ("Greeting", 1), ("ShoutRequest", 0)}
-    assert [node["hex"] for node in lines if node["json"] == {"text": None}] == ["0000"]
+    nulls = [node["hex"] for node in lines if node["json"].get("text", "") is None]
+    assert [each[:4] for each in nulls] == ["0001"]
     assert all(node["releases"] == {} for node in lines)
-    assert capsys.readouterr().out == f"{len(lines)} vectors in 1 files in made\n"
+    assert capsys.readouterr().out == f"{len(lines)} vectors in 1 file in made\n"
+
+
+def test_vectors_of_an_own_package_have_lengths_beyond_a_varint_of_one_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    package = "greetings_of_all_sizes"
+    make_package(tmp_path, package)
+    capsys.readouterr()
+    assert main(["vectors", "--package", package]) == 0
+    nodes = [json.loads(line)["json"] for line in capsys.readouterr().out.splitlines()]
+    texts = {len(node["text"]) for node in nodes if node.get("text")}
+    assert texts >= {1, 126, 127, 128, 255, 256, 16382, 16383, 16384, 32767}
+    words = [node["words"] for node in nodes if "words" in node]
+    assert {len(each) for each in words} >= {1, 126, 127, 128, 255, 256, 16384}
+    assert {len(word) for each in words for word in each} >= {126, 127, 128, 255, 256}
+
+
+def test_sizes_follow_the_other_vectors_of_a_version(capsys: Captured) -> None:
+    arguments = ["vectors", "--messages", "RequestHeader"]
+    assert main(arguments) == 0
+    usual = capsys.readouterr().out.splitlines()
+    assert main([*arguments, "--sizes"]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert [line for line in found if line in usual] == usual
+    for version in (1, 2):
+        of_version = [line for line in found if json.loads(line)["version"] == version]
+        assert of_version[0] in usual
+        assert of_version[-1] not in usual
 
 
 @pytest.mark.parametrize(
