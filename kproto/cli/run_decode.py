@@ -81,9 +81,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Raises ConfigurationError for an option that has no effect with the others."""
+    """Raises ConfigurationError for a wrong width, and for an option that has no effect."""
     if options.file is not None and options.bytes != "-":
         raise ConfigurationError("pass BYTES or --file, not both")
+    if options.width is not None and options.width < 1:
+        raise ConfigurationError(f"--width is {options.width}: it must be 1 or more columns")
     given = [name for name in _OF_MESSAGES if getattr(options, name) not in (None, False)]
     mode = next((mode for mode in _ALLOWED if getattr(options, mode)), None)
     if mode is None:

@@ -143,6 +143,7 @@ def test_at_most_so_many_nodes(capsys: pytest.CaptureFixture[str]) -> None:
         (["--response", "00"], "does not name its message"),
         (["--message", "Fetch", "--version", "99", "00"], "has the versions 0 to"),
         (["--max-nodes", "0", "00"], "it is 1 or more"),
+        (["--width", "-5", "00"], "--width is -5: it must be 1 or more columns"),
         (["--max-input-bytes", "3", "--file", __file__], "has more than 3 bytes"),
     ],
 )
