@@ -102,7 +102,8 @@ def _explicit_default(message_version: MessageVersion, kind: str, seed: str) -> 
     if not usable:
         yield from _mutated(message_version, "mix", seed)
     while True:
-        found = with_explicit_defaults(*source.choice(usable), source)
+        data, sections = source.choice(usable)
+        found = with_explicit_defaults(data, sections, source)
         assert found is not None
         operation = Operation.DECODE if source.random() < 0.25 else Operation.REWRITE
         yield Case(operation, message_version, found, kind)

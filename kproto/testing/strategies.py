@@ -27,7 +27,7 @@ except ImportError as error:
 
 from .. import messages as generated
 from ..messages.base import Message, Struct
-from ..schema.layout import LayoutField, StructLayout, WireType, layout
+from ..schema.layout import FORMATS, LayoutField, StructLayout, WireType, layout
 from ..schema.specs import DefaultValue
 from ..wire.errors import ConfigurationError
 from ..wire.tags import RawTaggedField
@@ -51,7 +51,14 @@ M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Struct)
 
 #: Maximum number of elements of a drawn array. Arrays of structs are nested up to four levels deep.
+#: An array of fixed width may have EDGE_COUNTS elements instead.
 MAX_ELEMENTS: Final = 3
+
+#: Counts around which the varint of a compact array (count + 1) gets a second byte, and a byte is
+#: full.
+EDGE_COUNTS: Final = (126, 127, 128, 255, 256)
+
+_COUNTS: Final = st.sampled_from(EDGE_COUNTS)
 
 _NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
 
@@ -149,6 +156,10 @@ def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[I
         return encodable(message).flatmap(lambda drawn: break_one_field(*drawn))
     (checked,) = _checked_versions(message, [version])
     return messages(message, checked).flatmap(lambda drawn: break_one_field(drawn, checked))
+
+
+def _repeated(element: Any, count: int) -> list[Any]:
+    return [element] * count
 
 
 def _class_called(name: str) -> type[Message]:
@@ -303,7 +314,12 @@ class _StrategyBuilder:
         kind = types[0]
         if kind.element is not None:
             elements = [cast("WireType", each.element) for each in types]
-            lists = st.lists(self._values(elements, None), max_size=MAX_ELEMENTS)
+            element = self._values(elements, None)
+            lists: Values = st.lists(element, max_size=MAX_ELEMENTS)
+            if elements[0].kind in FORMATS:
+                # Short arrays are three times as likely. A long one repeats a single element, so
+                # that hypothesis draws little.
+                lists = st.one_of(lists, lists, lists, st.builds(_repeated, element, _COUNTS))
             # The empty list is built without drawing, so that hypothesis regards it as no more
             # complex than null, and shrinks to it.
             values: Values = st.one_of(st.builds(list), lists)

@@ -22,6 +22,7 @@ from kproto.messages import (
     FetchRequest,
     FetchResponse,
     ListClientMetricsResourcesRequest,
+    ListConfigResourcesRequest,
     MetadataRequest,
     OffsetCommitRequest,
     ProduceRequest,
@@ -223,6 +224,11 @@ LONG = [pytest.mark.slow, pytest.mark.thorough]
             messages(DescribeTopicPartitionsResponse, 0),
             lambda it: it.next_cursor is not None,
             id="a nullable struct",
+        ),
+        pytest.param(
+            messages(ListConfigResourcesRequest, 1),
+            lambda it: len(it.resource_types) > 127,
+            id="a count that needs a varint of two bytes",
         ),
         pytest.param(
             encodable(FetchRequest),
