@@ -15,6 +15,7 @@ from ..messages import ProduceRequest
 from ..protocol.headers import encode_request_header, request_class
 from ..testing.instances import random_instances
 from .case import MessageVersion
+from .explicit_defaults import with_explicit_defaults
 from .lenient_reader import walk_message
 from .mutations import MUTATIONS, mutate, mutations
 
@@ -22,7 +23,7 @@ __all__ = ["CLIENT_ID", "FRAME_KINDS", "Frame", "generate_frames"]
 
 #: The kinds of frames, in the order in which they alternate, with a description each.
 FRAME_KINDS: Final[dict[str, str]] = {
-    "sound": "a valid request with values at random",
+    "sound": "a valid request with values at random, also with explicit defaults of tagged fields",
     "body": "a request with an error in its body",
     "header": "a request with an error in its header",
     "size": "a frame with a wrong size field",
@@ -116,7 +117,12 @@ def _sized(content: bytes) -> bytes:
 
 
 def _valid(request: _Request, source: random.Random) -> Frame:
-    return request.frame("sound", _sized(request.header + request.body))
+    """Returns the valid request, every second time with explicit defaults of tagged fields."""
+    body = request.body
+    if source.random() < 0.5:
+        sections = walk_message(request.message_version.shape, body).tag_sections
+        body = with_explicit_defaults(body, sections, source) or body
+    return request.frame("sound", _sized(request.header + body))
 
 
 def _body(request: _Request, source: random.Random) -> Frame:

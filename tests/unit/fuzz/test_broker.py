@@ -25,9 +25,12 @@ from kproto.fuzz.broker import (
     fuzz_broker,
     replay_frames,
 )
-from kproto.fuzz.frame_generation import FRAME_KINDS, generate_frames
-from kproto.messages import ApiVersionsResponse
+from kproto.fuzz.case import MessageVersion
+from kproto.fuzz.frame_generation import CLIENT_ID, FRAME_KINDS, generate_frames
+from kproto.fuzz.lenient_reader import Oddity, walk_message
+from kproto.messages import ApiVersionsResponse, FetchRequest
 from kproto.messages.api_versions_response import ApiVersion
+from kproto.protocol.headers import encode_request_header
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 
 QUICK = BrokerFuzzSettings(
@@ -257,6 +260,16 @@ def test_crash_during_shrinking_is_a_finding_of_its_own() -> None:
     with running(Fragile("none")) as broker:
         result = fuzz_broker(broker.address, settings=settings, kinds=("sound",), seed=1)
     assert [it.fault for it in result.findings] == ["closed", "crashed"]
+
+
+def test_valid_requests_have_explicit_defaults_of_tagged_fields() -> None:
+    fetch = MessageVersion("FetchRequest", 17)
+    header = len(encode_request_header(FetchRequest, 17, 1, CLIENT_ID))
+    kinds = [
+        Oddity.DEFAULT in walk_message(fetch.shape, frame.data[4 + header :]).oddities
+        for frame in islice(generate_frames({1: range(17, 18)}, 0, ("sound",)), 40)
+    ]
+    assert 5 < sum(kinds) < 35
 
 
 def test_frames_are_the_same_for_a_seed() -> None:
