@@ -67,8 +67,8 @@ _TOKEN: Final = re.compile(
 )
 
 
-def compile_format(text: str) -> Callable[[Record], bytes]:
-    """Returns the function that formats a record by `text`.
+def compile_format(text: str, null: bytes = b"") -> Callable[[Record], bytes]:
+    """Returns the function that formats a record by `text`; a null key or value is `null`.
 
     Escapes are `\\n`, `\\r`, `\\t`, `\\0`, `\\\\` and `\\xHH`. Raises ConfigurationError for any
     other letter after `%` or a backslash.
@@ -79,7 +79,9 @@ def compile_format(text: str) -> Callable[[Record], bytes]:
         parts += _literal(text[at : token.start()].encode())
         at = token.end()
         letter, digits, escape = token["letter"], token["hex"], token["escape"]
-        if letter in DIRECTIVES:
+        if letter in ("k", "s") and null:
+            parts.append(_or_null(letter, null))
+        elif letter in DIRECTIVES:
             parts.append(DIRECTIVES[letter].of)
         elif digits is not None:
             parts += _literal(bytes.fromhex(digits))
@@ -92,6 +94,14 @@ def compile_format(text: str) -> Callable[[Record], bytes]:
             )
     parts += _literal(text[at:].encode())
     return lambda record: b"".join([part(record) for part in parts])
+
+
+def _or_null(letter: str, null: bytes) -> Callable[[Record], bytes]:
+    def of(record: Record) -> bytes:
+        data = record.key if letter == "k" else record.value
+        return null if data is None else data
+
+    return of
 
 
 def _literal(text: bytes) -> list[Callable[[Record], bytes]]:

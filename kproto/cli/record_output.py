@@ -41,10 +41,12 @@ def formatter(options: argparse.Namespace) -> Callable[[Record], bytes]:
         cut = is_terminal and not options.wrap
         width = shutil.get_terminal_size().columns if cut else None
         return tail_line(options.topics, width=width, colored=is_terminal)
-    if options.format is not None:
-        return compile_format(options.format)
-    end: bytes = options.delimiter
     null = options.null.encode("utf-8", "surrogateescape")
+    if options.format is not None:
+        return compile_format(options.format, null)
+    end: bytes = options.delimiter
+    if null and (options.json or options.cloudevents):
+        raise ConfigurationError("--null has no effect on JSON, which has null: omit it")
     if options.json:
         return lambda record: record_line(record) + end
     if options.cloudevents:

@@ -78,6 +78,11 @@ def _check(options: argparse.Namespace) -> None:
             raise ConfigurationError(f"--{name.replace('_', '-')} must be more than 0")
     if options.key_separator is not None and (options.json or options.cloudevents or options.whole):
         raise ConfigurationError("--key-separator is for plain lines")
+    if options.undelivered is not None and options.transactional_id is not None:
+        raise ConfigurationError(
+            "--undelivered is for records without a transaction: an aborted transaction stores no "
+            "record, and the command says from which line to send the input again"
+        )
     if options.undelivered is not None:
         try:
             with Path(options.undelivered).open("ab"):
@@ -172,6 +177,8 @@ class _Sending:
         self._failed: list[tuple[str, ProducerRecord]] = []
         self._failure: KprotoError | None = None
         self._last_line = 0
+        self._committed_line = 0
+        self._is_committing = False
         self._is_read = False
         self._calls: deque[asyncio.Task[None]] = deque()
 
@@ -195,17 +202,21 @@ class _Sending:
         except BaseException as error:
             if isinstance(error, KprotoError):
                 self._failure = self._failure or error
-            self._end()
+            self._end(is_whole=False)
             raise
-        self._end()
+        self._end(is_whole=self._failure is None)
         if self._failure is not None:
             print(f"kproto: error: {terminal_text(self._failure)}", file=sys.stderr)
             return 1
         return 0
 
-    def _end(self) -> None:
+    def _end(self, *, is_whole: bool) -> None:
         """Ends the progress, stores undelivered records, and says what was not sent."""
         self._progress.end(summary=self._shown)
+        if self._options.transactional_id is not None:
+            if not is_whole:
+                print(f"kproto: {self._aborted()}", file=sys.stderr)
+            return
         if self._failed:
             count = len(self._failed)
             print(
@@ -213,11 +224,24 @@ class _Sending:
                 f"all: {self._store_failed()}",
                 file=sys.stderr,
             )
-        if self._failure is not None and self._last_line and not self._is_read:
+        if not is_whole and self._last_line and not self._is_read:
             print(
                 f"kproto: the input was read up to line {self._last_line}, and not further",
                 file=sys.stderr,
             )
+
+    def _aborted(self) -> str:
+        """Returns words that say which lines are stored after a transaction has failed."""
+        if self._is_committing:
+            return (
+                f"the commit of lines {self._committed_line + 1} to {self._last_line} did not end: "
+                "read the topic with --isolation read_committed before you send them again"
+            )
+        stored = f"lines 1 to {self._committed_line} are" if self._committed_line else "no line is"
+        return (
+            f"a transaction was aborted: {stored} committed; send the input again from line "
+            f"{self._committed_line + 1}"
+        )
 
     async def _check_topic(self, client: Client) -> None:
         """Raises BrokerResponseError now if the topic does not exist, not at the first record.
@@ -239,6 +263,9 @@ class _Sending:
                     is_over = await self._send_until(producer, batches, most)
                     if self._failure is not None:
                         raise self._failure  # aborts the transaction
+                    self._is_committing = True
+                self._is_committing = False
+                self._committed_line = self._last_line
 
     async def _send_until(
         self, producer: Producer, batches: AsyncIterator[_Lines], most: int | None

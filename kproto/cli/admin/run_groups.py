@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from ...client import Client, TopicPartition
 from ...client.admin import AdminError, ConsumerGroupDescription
 from ...clock import SYSTEM_CLOCK
-from ...wire.errors import BrokerResponseError
+from ...wire.errors import BrokerResponseError, ConfigurationError
 from ..command_error import CommandError
+from ..terminal_words import terminal_text
 from ..times import moment_of
 from .confirming import confirm
 from .group_resets import Bounds, offsets_of_file, reset_rows, shifted
 from .rows import print_rows
 from .run_topics import named_partitions
-from .running import VerbFunction, run_verb
+from .running import PartialResults, VerbFunction, run_verb
 
 __all__ = ["run"]
 
@@ -36,6 +37,8 @@ _LAG_COLUMNS: Final = (
 
 _SUM_COLUMNS: Final = ("group", "topic", "partitions", "lag")
 
+_KNOWN_TYPES: Final = ("Classic", "Consumer", "Share", "Streams")
+
 #: The types and protocol types of groups of consumers; brokers before Kafka 3.8 tell no type.
 _TYPES: Final = ("", "Classic", "Consumer")
 _PROTOCOL_TYPES: Final = ("", "consumer")
@@ -50,6 +53,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _list(client: Client, options: argparse.Namespace) -> int:
+    for each in options.types or ():
+        if each.capitalize() not in _KNOWN_TYPES:
+            raise ConfigurationError(f"--type {each}: the types are {', '.join(_KNOWN_TYPES)}")
     groups = await client.admin.list_groups(states=options.states, types=options.types)
     rows = (
         {
@@ -65,7 +71,8 @@ async def _list(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _describe(client: Client, options: argparse.Namespace) -> int:
-    described = await client.admin.describe_consumer_groups(options.groups)
+    partial = PartialResults()
+    described = await partial.of(client.admin.describe_consumer_groups(options.groups))
     columns = ("group", "state", "type", "assignor", "member", "instance", "client", "host")
     rows = []
     for group in described.values():
@@ -87,21 +94,26 @@ async def _describe(client: Client, options: argparse.Namespace) -> int:
             for member in group.members
         ] or [{**own, **dict.fromkeys([*columns[4:], "partitions"])}]
     print_rows(options, (*columns, "partitions"), rows)
+    partial.raise_error()
     return 0
 
 
 async def _lag(client: Client, options: argparse.Namespace) -> int:
-    rows = await _lag_rows(client, options.groups)
+    partial = PartialResults()
+    rows = await _lag_rows(client, options.groups, partial)
     _print_lag(options, rows)
+    partial.raise_error()
     return 0
 
 
-async def _lag_rows(client: Client, groups: Iterable[str]) -> list[dict[str, Any]]:
+async def _lag_rows(
+    client: Client, groups: Iterable[str], partial: PartialResults
+) -> list[dict[str, Any]]:
     """Returns a row for each partition with a committed offset or an owner.
 
-    Raises AdminError for a group that does not exist.
+    Adds the error of a named group that does not exist to `partial`.
     """
-    described = await _described(client, groups)
+    described = await _described(client, groups, partial)
     rows: list[dict[str, Any]] = []
     for name in described:
         owners = {tp: member for member in described[name].members for tp in member.assignment}
@@ -125,12 +137,23 @@ async def _lag_rows(client: Client, groups: Iterable[str]) -> list[dict[str, Any
     return rows
 
 
-async def _described(client: Client, groups: Iterable[str]) -> dict[str, ConsumerGroupDescription]:
-    """Returns the named groups, or all groups of consumers."""
+async def _described(
+    client: Client, groups: Iterable[str], partial: PartialResults
+) -> Mapping[str, ConsumerGroupDescription]:
+    """Returns the named groups, or all groups of consumers; says which groups have no lag."""
     names = list(dict.fromkeys(groups))
     if names:
-        return await client.admin.describe_consumer_groups(names)
+        return await partial.of(client.admin.describe_consumer_groups(names))
     listed = await client.admin.list_groups()
+    others = [each for each in listed if each.type not in _TYPES]
+    if others:
+        kinds = " and ".join(sorted({each.type for each in others}))
+        left_out = ", ".join(sorted(each.group_id for each in others))
+        print(
+            f"kproto: groups of the type {kinds} are left out, because these commands read groups "
+            f"of consumers: {left_out}",
+            file=sys.stderr,
+        )
     names = sorted(
         each.group_id
         for each in listed
@@ -138,8 +161,14 @@ async def _described(client: Client, groups: Iterable[str]) -> dict[str, Consume
     )
     try:
         return await client.admin.describe_consumer_groups(names) if names else {}
-    except AdminError as error:  # groups that were deleted meanwhile
-        return error.results
+    except AdminError as error:
+        if any(not _is_deleted(each) for each in error.errors.values()):
+            raise
+        return error.results  # the other groups were deleted meanwhile
+
+
+def _is_deleted(error: Exception) -> bool:
+    return isinstance(error, BrokerResponseError) and error.name == "GROUP_ID_NOT_FOUND"
 
 
 def _print_lag(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
@@ -159,10 +188,15 @@ async def _watch(client: Client, options: argparse.Namespace) -> int:
     is_live = sys.stdout.isatty() and not options.json and not options.csv
     left = options.count
     while left is None or left > 0:
-        rows = await _lag_rows(client, options.groups)
+        partial = PartialResults()
+        rows = await _lag_rows(client, options.groups, partial)
+        if not rows:
+            partial.raise_error()
         if is_live:
             sys.stdout.write(_CLEAR)
         _print_lag(options, rows)
+        for error in partial.errors:  # the other groups are still watched
+            print(f"kproto: {terminal_text(error)}", file=sys.stderr)
         sys.stdout.flush()
         left = None if left is None else left - 1
         if left != 0:

@@ -14,7 +14,7 @@ from ..command_error import CommandError
 from ..times import moment_of
 from .confirming import confirm
 from .rows import print_rows
-from .running import VerbFunction, run_verb
+from .running import PartialResults, VerbFunction, run_verb
 
 __all__ = ["named_partition", "named_partitions", "run"]
 
@@ -43,7 +43,8 @@ def _row(topic: TopicDescription) -> dict[str, Any]:
 
 
 async def _describe(client: Client, options: argparse.Namespace) -> int:
-    described = await client.admin.describe_topics(await _named(client, options.names))
+    partial = PartialResults()
+    described = await partial.of(client.admin.describe_topics(await _named(client, options.names)))
     columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "offline")
     rows = (
         {
@@ -60,6 +61,7 @@ async def _describe(client: Client, options: argparse.Namespace) -> int:
         if not options.under_replicated or len(each.in_sync) < len(each.replicas)
     )
     print_rows(options, columns, rows)
+    partial.raise_error()
     return 0
 
 
@@ -136,7 +138,8 @@ def partitions_of(topics: Iterable[TopicDescription]) -> Iterator[TopicPartition
 
 
 async def _offsets(client: Client, options: argparse.Namespace) -> int:
-    described = await client.admin.describe_topics(options.names)
+    partial = PartialResults()
+    described = await partial.of(client.admin.describe_topics(options.names))
     tps = list(partitions_of(described.values()))
     first = await client.admin.list_offsets(dict.fromkeys(tps, "earliest"))
     last = await client.admin.list_offsets(dict.fromkeys(tps, "latest"))
@@ -160,6 +163,7 @@ async def _offsets(client: Client, options: argparse.Namespace) -> int:
     if options.sum:
         columns, rows = ["topic", "partitions", "records"], _sums(rows)
     print_rows(options, columns, rows)
+    partial.raise_error()
     return 0
 
 
@@ -213,9 +217,11 @@ async def _delete_records(client: Client, options: argparse.Namespace) -> int:
     text = ", ".join(f"{topic}:{number} {records[topic, number]}" for topic, number in tps)
     if not confirm(options, f"delete {text}"):
         return 1
-    starts = await client.admin.delete_records(wanted)
+    partial = PartialResults()
+    starts = await partial.of(client.admin.delete_records(wanted))
     rows = ({"topic": t, "partition": p, "log_start": at} for (t, p), at in starts.items())
     print_rows(options, ("topic", "partition", "log_start"), rows)
+    partial.raise_error()
     return 0
 
 

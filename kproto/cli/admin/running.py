@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ...client import Client
+from ...client.admin import AdminError
 from ..open_client import client_of
 
-__all__ = ["VerbFunction", "run_verb"]
+__all__ = ["PartialResults", "VerbFunction", "run_verb"]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 #: Runs a verb; returns the exit code.
 VerbFunction: TypeAlias = Callable[[Client, argparse.Namespace], Awaitable[int]]
@@ -24,3 +28,31 @@ def run_verb(options: argparse.Namespace, verbs: Mapping[str, VerbFunction]) -> 
             return await verbs[options.verb](client, options)
 
     return asyncio.run(run())
+
+
+class PartialResults:
+    """Collects the errors of calls with several parts, so that a verb first prints what it found.
+
+    Call `raise_error` after the output.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[AdminError] = []
+
+    async def of(self, call: Awaitable[Mapping[K, V]]) -> Mapping[K, V]:
+        """Returns the results of a call; keeps the AdminError of its failed parts.
+
+        Raises the AdminError if all parts have failed.
+        """
+        try:
+            return await call
+        except AdminError as error:
+            if not error.results:
+                raise
+            self.errors.append(error)
+            return error.results
+
+    def raise_error(self) -> None:
+        """Raises the first error, if there is one."""
+        if self.errors:
+            raise self.errors[0]

@@ -17,6 +17,8 @@ from tests.support.embedded import ThreadedBroker, threaded_broker, threaded_clu
 from tests.support.environment import ROOT
 from tests.support.terminal_details import *  # noqa: F403
 
+ALL = ("--from-beginning", "--until-end")
+
 
 @pytest.fixture
 def bootstrap(served: ThreadedBroker) -> str:
@@ -130,3 +132,54 @@ def test_reassignment_to_a_stopped_broker_is_in_progress(
         assert rows_of(kproto, "cluster", "reassignments") == []
         (row,) = rows_of(kproto, "cluster", "reassignments", "t")
         assert (row["status"], row["replicas"]) == ("complete", [leader, other])
+
+
+def test_aborted_transaction_names_the_line_to_continue_at(kproto: Run, topic: str) -> None:
+    text = b"".join(b'{"value": "%d"}\n' % number for number in range(1, 8)) + b"{"
+    options = ("--json", "--transactional-id", f"tx-{topic}")
+    ended = kproto("produce", topic, *options, stdin=text)
+    assert ended.code == 1
+    said = "a transaction was aborted: no line is committed; send the input again from line 1"
+    assert f"kproto: {said}" in ended.err
+    ended = kproto("produce", topic, *options, "--transaction-records", "3", stdin=text)
+    said = "a transaction was aborted: lines 1 to 6 are committed; send the input again from line 7"
+    assert f"kproto: {said}" in ended.err
+    found = kproto("consume", topic, *ALL, "--isolation", "read_committed")
+    assert sorted(found.lines()) == ["1", "2", "3", "4", "5", "6"]
+    refused = kproto("produce", topic, *options, "--undelivered", "file", stdin=b"")
+    assert refused.code == 2
+
+
+def test_null_is_printed_by_a_format(kproto: Run, topic: str) -> None:
+    kproto("produce", topic, "--json", stdin=b'{"value": null, "key": "a"}\n{"value": ""}')
+    found = kproto("consume", topic, *ALL, "-f", r"%k=%s\n", "--null", "NULL").lines()
+    assert sorted(found) == ["NULL=", "a=NULL"]
+    assert kproto("consume", topic, *ALL, "--json", "--null", "x").code == 2
+
+
+@pytest.mark.parametrize("words", [("describe",), ("offsets",), ("offsets", "--sum")])
+def test_missing_topic_hides_no_other(kproto: Run, topic: str, words: tuple[str, ...]) -> None:
+    verb, *more = words
+    found = kproto("topics", verb, topic, "missing", "--csv", *more)
+    assert found.code == 1
+    assert any(line.startswith(topic) for line in found.lines())
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in found.err[-1]
+
+
+def test_missing_group_hides_no_other(kproto: Run, topic: str) -> None:
+    kproto("produce", topic, stdin=b"a")
+    kproto("consume", topic, "--group", f"g-{topic}", "--from-beginning", "--until-end")
+    for verb in ("lag", "describe"):
+        found = kproto("groups", verb, f"g-{topic}", "missing", "--csv")
+        assert found.code == 1
+        assert any(line.startswith(f"g-{topic}") for line in found.lines())
+    found = kproto(
+        "groups", "watch", f"g-{topic}", "missing", "--csv", "-n", "2", "--interval", "1ms"
+    )
+    assert found.code == 0
+    assert sum(line.startswith(f"g-{topic}") for line in found.lines()) >= 2
+
+
+def test_unknown_type_of_groups_is_refused(kproto: Run) -> None:
+    assert kproto("groups", "list", "--type", "foo").code == 2
+    assert kproto("groups", "list", "--type", "classic", "--type", "Share").code == 0
