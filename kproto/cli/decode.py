@@ -34,7 +34,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="BYTES",
         help="hex, a dump, a literal, numbers or base64; - reads standard input (the default)",
     )
-    parser.add_argument("--file", metavar="FILE", help="read the bytes from a file instead")
+    parser.add_argument(
+        "--file", metavar="FILE", help="read the bytes from a file instead; - is stdin"
+    )
     parser.add_argument(
         "--form",
         choices=("auto", "hex", "dump", "words", "decimal", "literal", "base64", "binary"),

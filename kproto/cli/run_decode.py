@@ -99,16 +99,17 @@ def _check_options(options: argparse.Namespace) -> None:
             raise ConfigurationError(f"--{name} has no effect with --{mode}: omit one of them")
 
 
-def _input_bytes(options: argparse.Namespace) -> bytes:
-    """Returns the input unparsed, such as hex digits.
+def _input_bytes(options: argparse.Namespace) -> bytes | str:
+    """Returns the input unparsed, such as hex digits; an argument is always text.
 
-    Raises CommandError if a file or the standard input is too large or unreadable.
+    The argument or the file `-` means standard input. Raises CommandError if a file or the
+    standard input is too large or unreadable.
     """
     most = options.max_input_bytes
     if options.file is None and options.bytes != "-":
-        return str(options.bytes).encode("utf-8", "surrogateescape")
+        return str(options.bytes)
     try:
-        if options.file is None:
+        if options.file in (None, "-"):
             given = sys.stdin.buffer.read(most + 1)
         else:
             with Path(options.file).open("rb") as file:

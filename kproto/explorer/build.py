@@ -34,6 +34,7 @@ SCRIPTS: Final = (
     "decode.js",
     "records.js",
     "pasted.js",
+    "dumps.js",
     "frames.js",
     "dom.js",
     "grid.js",

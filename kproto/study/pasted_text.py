@@ -1,8 +1,9 @@
-"""Reads text that programs print for bytes: literals, lists, hex digits, base64.
+"""Reads text that programs print for bytes: literals, hex digits, base64.
 
-`hex_dumps` reads dumps with offsets; `input_formats` decides which form a text has. Every function
-returns None for text of another form, and raises `PastedTextError` for text that has its form and
-is broken or ambiguous. The explorer has the same rules in JavaScript (`pasted.js`).
+`number_lists` reads numbers in brackets, and `hex_dumps` dumps with offsets; `input_formats`
+decides which form a text has. Every function returns None for text of another form, and raises
+`PastedTextError` for text that has its form and is broken or ambiguous. Lines end with a newline.
+The explorer has the same rules in JavaScript (`pasted.js`).
 """
 
 from __future__ import annotations
@@ -10,30 +11,36 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 __all__ = [
+    "AmbiguousTextError",
     "PastedTextError",
+    "check_padding",
     "read_base64",
-    "read_decimal",
     "read_hex",
-    "read_list",
     "read_literal",
     "without_surroundings",
 ]
 
 
 class PastedTextError(ValueError):
-    """A text cannot be read; `at` is the index of the wrong character, None for the whole text."""
+    """A text cannot be read; `at` is the index of the wrong character."""
 
-    def __init__(self, reason: str, at: int | None = None) -> None:
+    def __init__(self, reason: str, at: int) -> None:
         super().__init__(reason)
         self.at = at
 
 
-#: The prompt of a shell, of Python or of IPython.
+class AmbiguousTextError(PastedTextError):
+    """A text has two readings with different bytes."""
+
+
+#: The prompt of a shell, of Python or of IPython. Hex digits before a `$` are no prompt.
 _PROMPT: Final = re.compile(
-    r"[ \t]*(?:[\w@:~/.()\[\]\-]*\$|>>>|In \[\d+\]:|Out\[\d+\]:)(?:[ \t]+|$)"
+    r"[ \t]*(?:(?![0-9a-fA-F:.\-]+\$)[\w@:~/.()\[\]\-]*\$|>>>|In \[\d+\]:|Out\[\d+\]:)"
+    r"(?:[ \t]+|$)",
+    re.ASCII,
 )
 #: A Buffer of Node, and a binary of Erlang.
 _NODE_BUFFER: Final = re.compile(r"(?<=<)Buffer(?=[ >])")
@@ -60,26 +67,12 @@ _BETWEEN: Final = re.compile(r"(?:\s|\\\r?\n|/\*.*?\*/)*", re.DOTALL)
 _ESCAPED_ONLY: Final = re.compile(r"\s*(?:\\x[0-9a-fA-F]{2}\s*)+")
 
 #: A bytea of Postgres, as JSON and CSV quote it: one escape in front of all digits.
-_BYTEA: Final = re.compile(r"\s*(['\"])\\{1,2}x(?P<digits>(?:[0-9a-fA-F]{2}){2,})\1\s*")
+_BYTEA: Final = re.compile(r"\s*(['\"])(?P<escape>\\{1,2})x(?P<digits>(?:[0-9a-fA-F]{2}){2,})\1\s*")
 
-_COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-#: An array: its type or name, its elements, and the length that `xxd -i` declares after it.
-_ARRAY: Final = re.compile(
-    r"(?P<head>[\w\s\[\]<>=&*.:,?()!]{0,200}?)(?P<open>[\[{])(?P<elements>[^\[\]{}]*)[\]}]\s*\)?\s*;?\s*"
-    r"(?:[\w\s]*_len\s*=\s*(?P<count>\d+)\s*;)?\s*",
-)
-_HEAD_MARK: Final = re.compile(r"\bbyte|\bu?int8|\bchar\b|\bu8\b|Uint8Array|\w\s*\[\d*\]\s*=")
-#: The length that an array declares before its elements, or Wireshark in a comment.
-_DECLARED: Final = re.compile(r"(?:\[|Uint8Array\()\s*(?P<count>\d+)\s*[\])]")
-_FRAME_BYTES: Final = re.compile(r"/\*[^*]*\((?P<count>\d+) bytes\)\s*\*/")
-#: In a list with commas: two numbers without a comma, or a comma without a number before it.
-_NO_COMMA: Final = re.compile(r"[^,\s]\s+[^,\s]")
-_NO_NUMBER: Final = re.compile(r"(?:,|^)\s*,")
-_CAST: Final = re.compile(r"\(\s*byte\s*\)\s*")
-_NUMBER: Final = re.compile(r"(?:0|-?[1-9]\d{0,2})")
-_PREFIXED: Final = re.compile(r"0[xX][0-9a-fA-F]{1,2}")
-_PAIR: Final = re.compile(r"[0-9a-fA-F]{2}")
-_SEPARATOR: Final = re.compile(r"[,\s]+")
+#: A decimal number, without leading zeros; two of its digits may be hex, too.
+_NUMBER: Final = re.compile(r"(?:0|-?[1-9]\d{0,2})", re.ASCII)
+#: Numbers from 10 to 99 that `od -A n -t u1` prints, each after two spaces.
+_PADDED_DECIMALS: Final = re.compile(r"(?: {2,}[1-9][0-9](?:[ \t]*\n)?)+\s*")
 
 #: The marks around hex digits: C's prefix, and quotes and brackets with the prefixes of SQL.
 _WRAPPERS: Final = (
@@ -87,7 +80,7 @@ _WRAPPERS: Final = (
     re.compile(r'\s*[xXhH]?"(?P<inside>[^"]*)"\s*'),
     re.compile(r"\s*<(?P<inside>[^<>]*)>\s*"),
 )
-_HEX_TOKEN: Final = re.compile(r"(?:0[xX]|\\x)?(?P<digits>[0-9a-fA-F]+)")
+_HEX_TOKEN: Final = re.compile(r"(?P<prefix>0[xX]|\\x)?(?P<digits>[0-9a-fA-F]+)")
 _PAIRS: Final = re.compile(r"(?:[0-9a-fA-F]{2})+")
 #: A line that may begin with an offset: a colon follows, or a group of one byte.
 _OFFSET_LINE: Final = re.compile(
@@ -95,6 +88,11 @@ _OFFSET_LINE: Final = re.compile(
     re.MULTILINE,
 )
 _HEX_SEPARATOR: Final = re.compile(r"[\s:,;_\-]*")
+#: Between two groups: spaces, or one mark. Commas and semicolons may have spaces around them.
+_ONE_SEPARATOR: Final = re.compile(r"\s+|\s*[,;]\s*|[:_\-](?:[ \t]*\n\s*)?")
+_LAST_SEPARATOR: Final = re.compile(r"\s*[,;]?\s*")
+_NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/_\-\s=]|=(?!=?\s*\Z)")
+_HEX_OR_DECIMAL: Final = "the numbers may be hex or decimal: choose the form hex or decimal"
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]+={0,2}")
 
 
@@ -105,12 +103,13 @@ def without_surroundings(text: str) -> str:
     place.
     """
     lines = text.splitlines(keepends=True)
-    last = max((at for at, line in enumerate(lines) if line.strip()), default=0)
-    while (
-        last and (prompt := _PROMPT.match(lines[last])) and not lines[last][prompt.end() :].strip()
-    ):
+    last = max(0, len(lines) - 1)
+    while last:
+        prompt = _PROMPT.match(lines[last])
+        if lines[last].strip() and (prompt is None or lines[last][prompt.end() :].strip()):
+            break
         lines[last] = _blank(lines[last])  # the shell waits for the next command
-        last = max((at for at, line in enumerate(lines) if line.strip()), default=0)
+        last -= 1
     for at, line in enumerate(lines):
         prompt = _PROMPT.match(line)
         if prompt is not None:
@@ -121,7 +120,11 @@ def without_surroundings(text: str) -> str:
     if erlang is None:
         return text
     begin, end = erlang.span("inside")
-    opened, closed = (" b", "  ") if erlang["inside"].lstrip()[:1] == '"' else (" [", "] ")
+    inside = erlang["inside"].strip()
+    if inside.startswith('"'):
+        opened, closed = " b", "  "
+    else:  # a comma makes a single number decimal, as all numbers of Erlang are
+        opened, closed = " [", ",]" if inside and not inside.endswith(",") else "] "
     return f"{text[: begin - 2]}{opened}{erlang['inside']}{closed}{_blank(text[end + 2 :])}"
 
 
@@ -130,15 +133,23 @@ def _blank(text: str) -> str:
     return re.sub(r"[^\r\n]", " ", text)
 
 
-def read_literal(text: str) -> bytes | None:
+def read_literal(text: str, *, form: str = "auto") -> bytes | None:
     """Reads string literals with escapes: `b'\\x00\\x01a'`, `"\\x00a"`, several in a row.
 
     A literal without escapes and without the prefix `b` is not read, because its characters may be
-    hex digits. Escapes without quotes are read if nothing else is in the text.
+    hex digits. Escapes without quotes are read if nothing else is in the text. `form` is the form
+    that the caller has named: `literal`, `hex` or `auto`.
     """
     bytea = _BYTEA.fullmatch(text)
     if bytea is not None:
-        return bytes.fromhex(bytea["digits"])
+        if form == "hex" or len(bytea["escape"]) == 2:
+            return bytes.fromhex(bytea["digits"])
+        if form == "auto":
+            raise AmbiguousTextError(
+                "the text may be a literal, or a bytea of Postgres, whose digits all are hex: "
+                "choose the form literal or hex",
+                bytea.start("escape"),
+            )
     if _ESCAPED_ONLY.fullmatch(text):
         return bytes.fromhex(re.sub(r"\\x|\s", "", text))
     before = _BEFORE_LITERAL.match(text)
@@ -170,6 +181,8 @@ def _unescaped(text: str, position: int, quote: str) -> tuple[bytes, int, bool]:
         if mark == quote:
             return bytes(found), position + 1, has_escapes
         if mark != "\\":
+            if mark == "\n":
+                raise PastedTextError("a line ends inside a literal", position)
             if not " " <= mark <= "~":
                 raise PastedTextError(f"{mark!r} is not ASCII", position)
             found.append(ord(mark))
@@ -198,56 +211,11 @@ def _escape(text: str, position: int) -> tuple[int, int]:
     raise PastedTextError(f"\\{rest[:1]} is no escape of one byte", position)
 
 
-def read_list(text: str) -> bytes | None:
-    """Reads numbers between brackets or braces, as Python, Go, Java, C and JavaScript print them.
+def check_padding(tokens: list[tuple[str, int]]) -> None:
+    """Raises PastedTextError if one number has a single digit, and others are padded to two.
 
-    The numbers are decimal, from -128 to 255, or hex with `0x`. Numbers of two digits without `0x`
-    that are separated by spaces alone are ambiguous, unless one of them can only be hex.
+    `tokens` are numbers in hex, with or without `0x`, each with its index in the text.
     """
-    plain = _COMMENT.sub(lambda found: " " * len(found[0]), text)
-    match = _ARRAY.fullmatch(plain)
-    if match is None:
-        return None
-    head = match["head"].strip()
-    if head and _HEAD_MARK.search(match["head"] + match["open"]) is None:
-        return None
-    start = match.start("elements")
-    elements = _CAST.sub(lambda found: " " * len(found[0]), match["elements"])
-    tokens = [(found[0], start + found.start()) for found in re.finditer(r"[^,\s]+", elements)]
-    if not tokens:
-        return b"" if not elements.strip() else None
-    _check_commas(elements, start)
-    data = _numbers(tokens, has_commas="," in elements, has_head=bool(head))
-    for pattern, source in ((_DECLARED, match["head"]), (_FRAME_BYTES, text)):
-        declared = pattern.search(source)
-        if declared is not None and int(declared["count"]) != len(data):
-            raise PastedTextError(
-                f"the array has {len(data)} bytes, and declares {declared['count']}",
-                declared.start("count"),
-            )
-    if match["count"] is not None and int(match["count"]) != len(data):
-        raise PastedTextError(
-            f"the array has {len(data)} bytes, and declares {match['count']}", match.start("count")
-        )
-    return data
-
-
-def _check_commas(elements: str, start: int) -> None:
-    """Raises PastedTextError if some numbers are separated by a comma, and others are not.
-
-    A number that is wrapped in its middle would be two numbers. The last one may have a comma.
-    """
-    if "," not in elements:
-        return
-    wrong = _NO_COMMA.search(elements) or _NO_NUMBER.search(elements)
-    if wrong is not None:
-        raise PastedTextError(
-            "the numbers of a list are not separated by one comma each", start + wrong.end() - 1
-        )
-
-
-def _check_padding(tokens: list[tuple[str, int]]) -> None:
-    """Raises PastedTextError if one number has a single digit, and others are padded to two."""
     digits = [(token.lower().removeprefix("0x"), at) for token, at in tokens]
     if any(len(each) == 2 and each.startswith("0") for each, _ in digits):
         short = next((at for each, at in digits if len(each) == 1), None)
@@ -255,41 +223,21 @@ def _check_padding(tokens: list[tuple[str, int]]) -> None:
             raise PastedTextError("a number has one digit, and others have two", short)
 
 
-def _numbers(tokens: list[tuple[str, int]], *, has_commas: bool, has_head: bool) -> bytes:
-    if all(_PREFIXED.fullmatch(token) for token, _ in tokens):
-        _check_padding(tokens)
-        return bytes(int(token, 0) for token, _ in tokens)
-    is_decimal = all(_NUMBER.fullmatch(token) for token, _ in tokens)
-    are_pairs = all(_PAIR.fullmatch(token) for token, _ in tokens)
-    if are_pairs and not is_decimal and not has_head:
-        return bytes(int(token, 16) for token, _ in tokens)
-    if are_pairs and is_decimal and len(tokens) > 1 and not has_commas and not has_head:
-        raise PastedTextError(
-            "the numbers in brackets may be hex or decimal: choose the form hex or decimal"
-        )
-    return bytes(_decimal(token, at) for token, at in tokens)
+class _HexToken(NamedTuple):
+    """A group of hex digits: its index in the text, its prefix (`0x`, `\\x`), its digits."""
 
-
-def _decimal(token: str, at: int) -> int:
-    if _PREFIXED.fullmatch(token):
-        return int(token, 0)
-    if _NUMBER.fullmatch(token) is None or not -128 <= int(token) <= 255:
-        raise PastedTextError(f"{token!r:.20} is no byte, from -128 to 255", at)
-    return int(token) % 256
-
-
-def read_decimal(text: str) -> bytes:
-    """Reads decimal numbers that are separated by spaces or commas."""
-    tokens = re.finditer(r"[^,\s\[\]{}()]+", text)
-    return bytes(_decimal(token[0], token.start()) for token in tokens)
+    at: int
+    prefix: str
+    digits: str
 
 
 def read_hex(text: str, *, is_named: bool = False) -> bytes:
     """Reads hex digits: pairs, or groups of pairs, with separators between them.
 
-    Spaces, colons, commas, semicolons, dashes and underscores separate groups; `0x` or `\\x`
-    may precede a group, and quotes or angle brackets may enclose the text. If the caller has named
-    the form (`is_named`), text that may be decimal, too, is read as hex.
+    Spaces, colons, commas, semicolons, dashes and underscores separate groups, at most one mark
+    between two groups; `0x` or `\\x` may precede a group, and quotes or angle brackets may enclose
+    the text. If the caller has named the form (`is_named`), text that may be decimal, too, is read
+    as hex.
     """
     offset = None if is_named else _OFFSET_LINE.search(text)
     if offset is not None:
@@ -298,6 +246,8 @@ def read_hex(text: str, *, is_named: bool = False) -> bytes:
             "out the offsets, or choose the form hex",
             _line_without_offset(text, offset.start("offset")),
         )
+    if not is_named and _PADDED_DECIMALS.fullmatch(text):
+        raise AmbiguousTextError(_HEX_OR_DECIMAL, len(text) - len(text.lstrip()))
     words = text.split()
     if words and all(_PAIRS.fullmatch(word) for word in words):  # fast, because texts may be long
         return bytes.fromhex("".join(words))
@@ -309,42 +259,63 @@ def read_hex(text: str, *, is_named: bool = False) -> bytes:
             break
     if is_named:
         inside = re.sub(r"[\[\]{}()<>\"']", " ", inside)
-    found: list[str] = []
-    tokens: list[str] = []
-    prefixed: list[tuple[str, int]] = []
-    separators: set[str] = set()
+    tokens, has_commas = _hex_tokens(inside, begin)
+    check_padding([(token.digits, token.at) for token in tokens if token.prefix])
+    if not is_named and has_commas:
+        _check_not_decimal(tokens)
+    return bytes.fromhex("".join(token.digits.rjust(2, "0") for token in tokens))
+
+
+def _hex_tokens(text: str, begin: int) -> tuple[list[_HexToken], bool]:
+    """Returns the groups of digits, and True if commas separate some of them.
+
+    `begin` is the index of `text` in the whole text.
+    """
+    tokens: list[_HexToken] = []
+    has_commas = False
     position = 0
     while True:
-        skipped = _HEX_SEPARATOR.match(inside, position)
+        skipped = _HEX_SEPARATOR.match(text, position)
         assert skipped is not None
-        separators.update(skipped[0])
+        at_end = skipped.end() == len(text)
+        _check_separator(skipped[0], begin + position, is_first=not tokens, is_last=at_end)
+        has_commas = has_commas or "," in skipped[0]
         position = skipped.end()
-        if position == len(inside):
-            break
-        match = _HEX_TOKEN.match(inside, position)
+        if at_end:
+            return tokens, has_commas
+        match = _HEX_TOKEN.match(text, position)
         if match is None:
-            raise PastedTextError(f"{inside[position]!r} is no hex digit", begin + position)
+            raise PastedTextError(f"{text[position]!r} is no hex digit", begin + position)
         digits = match["digits"]
         end = match.end()
-        if end < len(inside) and _HEX_SEPARATOR.match(inside, end)[0] == "":  # type: ignore[index]
-            raise PastedTextError(f"{inside[end]!r} is no hex digit", begin + end)
-        has_prefix = len(digits) < end - position
-        if len(digits) % 2:
-            if not (has_prefix and len(digits) == 1):
-                raise PastedTextError(
-                    f"{digits!r:.40} has an odd number of digits, and hex has two digits a byte "
-                    "(choose the form decimal for decimal numbers)",
-                    begin + match.start("digits"),
-                )
-            digits = f"0{digits}"
-        found.append(digits)
-        tokens.append(match[0])
-        if has_prefix and len(digits) == 2:
-            prefixed.append((match["digits"], begin + position))
+        if end < len(text) and _HEX_SEPARATOR.match(text, end)[0] == "":  # type: ignore[index]
+            raise PastedTextError(f"{text[end]!r} is no hex digit", begin + end)
+        if len(digits) % 2 and not (match["prefix"] and len(digits) == 1):
+            raise PastedTextError(
+                f"{digits!r:.40} has an odd number of digits, and hex has two digits a byte "
+                "(choose the form decimal for decimal numbers)",
+                begin + match.start("digits"),
+            )
+        tokens.append(_HexToken(begin + position, match["prefix"] or "", digits))
         position = end
-    _check_padding(prefixed)
-    _check_not_decimal(tokens, separators, is_named=is_named)
-    return bytes.fromhex("".join(found))
+
+
+def _check_separator(skipped: str, at: int, *, is_first: bool, is_last: bool) -> None:
+    """Raises PastedTextError for marks between which a number is missing, or that may be signs."""
+    if is_first:
+        allowed = not skipped.strip()
+    elif is_last:
+        allowed = _LAST_SEPARATOR.fullmatch(skipped) is not None
+    else:
+        allowed = _ONE_SEPARATOR.fullmatch(skipped) is not None
+    if not allowed:
+        marks = [index for index, mark in enumerate(skipped) if not mark.isspace()]
+        wrong = marks[min(1, len(marks) - 1)]
+        raise PastedTextError(
+            f"{skipped[wrong]!r} separates no two numbers: one mark may be between two numbers, "
+            "and a colon, dash or underscore has no space before it",
+            at + wrong,
+        )
 
 
 def _line_without_offset(text: str, otherwise: int) -> int:
@@ -357,11 +328,12 @@ def _line_without_offset(text: str, otherwise: int) -> int:
     return otherwise
 
 
-def _check_not_decimal(tokens: list[str], separators: set[str], *, is_named: bool) -> None:
-    if is_named or len(tokens) < 2 or "," not in separators:
-        return
-    if all(_NUMBER.fullmatch(token) for token in tokens):
-        raise PastedTextError("the numbers may be hex or decimal: choose the form hex or decimal")
+def _check_not_decimal(tokens: list[_HexToken]) -> None:
+    """Raises AmbiguousTextError if numbers that are separated by commas may be decimal."""
+    plain = [token for token in tokens if not token.prefix and _NUMBER.fullmatch(token.digits)]
+    has_prefixes = any(token.prefix and len(token.digits) <= 2 for token in tokens)
+    if plain and (has_prefixes or len(plain) == len(tokens) > 1):
+        raise AmbiguousTextError(_HEX_OR_DECIMAL, plain[0].at)
 
 
 def read_base64(text: str, *, is_named: bool = False) -> bytes:
@@ -372,12 +344,17 @@ def read_base64(text: str, *, is_named: bool = False) -> bytes:
     """
     lines = text.split() if is_named else [line.strip() for line in text.splitlines()]
     packed = "".join(lines)
+    end = max(0, len(text.rstrip()) - 1)
     if packed and _BASE64.fullmatch(packed) is None:
-        raise PastedTextError("the input is no base64")
+        wrong = _NO_BASE64.search(text)
+        raise PastedTextError("the input is no base64", wrong.start() if wrong else end)
     plain = packed.rstrip("=").translate(str.maketrans("-_", "+/"))
     if packed.endswith("=") and len(packed) % 4:
-        raise PastedTextError("the input is no base64: its padding is wrong")
+        raise PastedTextError("the input is no base64: its padding is wrong", end)
     try:
-        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+        found = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except binascii.Error as error:
-        raise PastedTextError(f"the input is no base64: {error}") from None
+        raise PastedTextError(f"the input is no base64: {error}", end) from None
+    if base64.b64encode(found).decode().rstrip("=") != plain:
+        raise PastedTextError("the input is no base64: its last bits are lost", end)
+    return found

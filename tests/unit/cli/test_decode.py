@@ -44,6 +44,22 @@ def test_a_file_and_stdin(
     assert json.loads(capsys.readouterr().out) == [to_json(annotate_frame(FRAME))]
 
 
+def test_a_file_named_dash_is_stdin(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FRAME)))
+    assert main(["decode", "--file", "-", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [to_json(annotate_frame(FRAME))]
+
+
+@pytest.mark.parametrize("mark", ["\u200b", "\f", "\udce9", "\x1b"])
+def test_argument_with_an_invisible_character_is_refused(
+    mark: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decode", f"00 12{mark}00 03"]) != 0
+    assert "line 1, column 6: " in capsys.readouterr().err
+
+
 def test_broken_bytes_are_printed_up_to_the_fault(capsys: pytest.CaptureFixture[str]) -> None:
     broken = frame(FRAME[4:-2])
     assert main(["decode", broken.hex(), "--width", "120"]) == 1

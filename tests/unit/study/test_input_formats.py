@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
-import pprint
 import re
 import shutil
 import subprocess
@@ -14,158 +14,34 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kproto.study import read_bytes
+from kproto.study import hex_dumps, read_bytes
 from kproto.wire.errors import ConfigurationError
 from tests.support.availability import skip_untested
 from tests.support.environment import ROOT
-
-DATA = bytes(range(40, 96)) + bytes(80) + b"end"
-
-
-def hexdump_c(data: bytes, *, squeeze: bool = True) -> str:
-    """Returns the output of `hexdump -C`; if `squeeze`, `*` replaces repeated lines."""
-    lines, previous, starred = [], b"", False
-    for at in range(0, len(data), 16):
-        row = data[at : at + 16]
-        if squeeze and row == previous and len(row) == 16:
-            if not starred:
-                lines.append("*")
-            starred = True
-            continue
-        previous, starred = row, False
-        first, second = row[:8].hex(" "), row[8:].hex(" ")
-        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{at:08x}  {f'{first}  {second}':<48}  |{text}|")
-    lines.append(f"{len(data):08x}")
-    return "\n".join(lines) + "\n"
-
-
-def xxd(data: bytes) -> str:
-    """Returns the output of `xxd`."""
-    lines = []
-    for at in range(0, len(data), 16):
-        row = data[at : at + 16]
-        groups = " ".join(row[i : i + 2].hex() for i in range(0, len(row), 2))
-        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{at:08x}: {groups:<39}  {text}")
-    return "\n".join(lines) + "\n"
-
-
-def od(data: bytes) -> str:
-    """Returns the output of `od -A x -t x1 -v`."""
-    rows = [data[at : at + 16] for at in range(0, len(data), 16)]
-    lines = [f"{16 * number:06x} {row.hex(' ')}" for number, row in enumerate(rows)]
-    return "\n".join([*lines, f"{len(data):06x}"]) + "\n"
-
-
-def tcpdump(data: bytes) -> str:
-    """Returns the output of `tcpdump -X` for a packet."""
-    return "\n".join(f"\t0x{line[4:]}" for line in xxd(data).splitlines())
-
-
-def wireshark(data: bytes) -> str:
-    """Returns Wireshark's copy "as Hex + ASCII Dump"."""
-    lines = []
-    for at in range(0, len(data), 16):
-        row = data[at : at + 16]
-        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{at:04x}   {row.hex(' '):<47}   {text}")
-    return "\n".join(lines) + "\n"
-
-
-def xxd_i(data: bytes) -> str:
-    """Returns the output of `xxd -i FILE`."""
-    elements = ",\n  ".join(f"0x{byte:02x}" for byte in data)
-    size = len(data)
-    return f"unsigned char f[] = {{\n  {elements}\n}};\nunsigned int f_len = {size};\n"
-
-
-def go_quoted(data: bytes) -> str:
-    """Returns Go's `%q` of the bytes below 128, which `%q` writes as ASCII."""
-    letters = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
-
-    def shown(byte: int) -> str:
-        if byte in letters:
-            return "\\" + letters[byte]
-        return chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}"
-
-    return '"' + "".join(map(shown, data)) + '"'
-
-
-def signed(data: bytes) -> list[int]:
-    return [byte - 256 if byte > 127 else byte for byte in data]
-
-
-WRITERS: dict[str, Callable[[bytes], str]] = {
-    "plain": lambda data: data.hex(),
-    "upper case": lambda data: data.hex().upper(),
-    "spaces": lambda data: data.hex(" "),
-    "lines": lambda data: data.hex("\n", 7),
-    "colons": lambda data: data.hex(":"),
-    "0x": lambda data: "0x" + data.hex(),
-    "0x each": lambda data: ", ".join(f"0x{byte:02x}" for byte in data),
-    "escapes": lambda data: '"' + "".join(f"\\x{byte:02x}" for byte in data) + '"',
-    "hexdump": hexdump_c,
-    "xxd": xxd,
-    "od": od,
-    "tcpdump": tcpdump,
-    "Wireshark": wireshark,
-    "Python's repr": repr,
-    "Python's bytearray": lambda data: repr(bytearray(data)),
-    "Python's pprint": lambda data: pprint.pformat(data, width=40),
-    "Python's prompt": lambda data: f">>> data\n{data!r}\n>>> \n",
-    "IPython": lambda data: f"In [1]: data\nOut[1]: {data!r}\n\nIn [2]: ",
-    "a shell's prompt": lambda data: f"me@host:/tmp$ xxd f\n{xxd(data)}me@host:/tmp$ ",
-    "Node's Buffer": lambda data: f"<Buffer {data.hex(' ')}>",
-}
-
-#: Writers of text that has no hex, or that is refused if it may be hex, too.
-OTHER_WRITERS: dict[str, Callable[[bytes], str]] = {
-    "Python's list": lambda data: str(list(data)),
-    "Java's Arrays.toString": lambda data: str(signed(data)),
-    "Go's %v": lambda data: str(list(data)).replace(",", ""),
-    "Go's %#v": lambda data: "[]byte{" + ", ".join(f"0x{byte:x}" for byte in data) + "}",
-    "Go's %q": go_quoted,
-    "Go's % x": lambda data: data.hex(" "),
-    "xxd -i": xxd_i,
-    "Erlang's binary": lambda data: f"<<{','.join(map(str, data))}>>",
-    "C": lambda data: "{" + ", ".join(f"0x{byte:02X}" for byte in data) + "}",
-    "octal escapes": lambda data: '"' + "".join(f"\\{byte:03o}" for byte in data) + '"',
-    "decimal": lambda data: " ".join(map(str, data)),
-    "decimal with commas": lambda data: ",".join(map(str, data)),
-    "hexdump of words": lambda data: words(data),
-    "xxd without text": lambda data: "\n".join(line[:50] for line in xxd(data).splitlines()),
-    "xxd with single spaces": lambda data: re.sub(" +", " ", xxd(data)),
-    "Wireshark without text": lambda data: "\n".join(
-        line[:54].rstrip() for line in wireshark(data).splitlines()
-    ),
-    "Wireshark's last line": lambda data: wireshark(data).splitlines()[-1],
-    "od without the last line": lambda data: "\n".join(od(data).splitlines()[:-1]),
-}
-
-#: Refused for some bytes, because their text has other readings.
-MAY_BE_REFUSED = {
-    *("Go's %v", "decimal", "decimal with commas", "hexdump of words", "xxd with single spaces"),
-    *("od without the last line", "octal escapes"),
-}
-
-
-def words(data: bytes) -> str:
-    """Returns the output of `hexdump -v` on a little-endian machine."""
-    lines = []
-    for at in range(0, len(data), 16):
-        row = data[at : at + 16]
-        pairs = [
-            row[index : index + 2][::-1].rjust(2, b"\0").hex() for index in range(0, len(row), 2)
-        ]
-        lines.append(f"{at:07x} {' '.join(pairs)}")
-    return "\n".join([*lines, f"{len(data):07x}"]) + "\n"
-
-
-#: Maps each byte to a letter that is a hex digit, so that the text of a dump may be bytes.
-LETTERS = bytes(b"abcdef0123456789"[number % 16] for number in range(256))
+from tests.unit.study.text_writers import (
+    DATA,
+    LETTERS,
+    MAY_BE_REFUSED,
+    OTHER_WRITERS,
+    WRITERS,
+    hexdump_c,
+    od,
+    signed,
+    tcpdump,
+    wireshark,
+    words,
+    xxd,
+)
 
 SOME_DATA = st.binary(min_size=1, max_size=100) | st.sampled_from([DATA, bytes(100), b"||||" * 9])
+#: Bytes that programs print in several ways: spaces, few digits, repeated lines.
+RISKY_DATA = (
+    st.binary(min_size=1, max_size=40).map(lambda data: data.translate(LETTERS))
+    | st.lists(st.integers(10, 99), min_size=1, max_size=40).map(bytes)
+    | st.lists(st.sampled_from(b" .a\0\1"), min_size=1, max_size=40).map(bytes)
+    | st.integers(1, 5000).map(bytes)
+    | st.builds(lambda count, end: b"ab" * count + end, st.integers(1, 300), st.binary(max_size=20))
+)
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -176,13 +52,17 @@ def test_every_form_of_hex_comes_back(form: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("form", OTHER_WRITERS)
-@given(SOME_DATA | st.binary(min_size=1, max_size=40).map(lambda data: data.translate(LETTERS)))
+@given(SOME_DATA | RISKY_DATA)
 def test_text_of_other_programs_comes_back_or_is_refused(form: str, data: bytes) -> None:
     text = OTHER_WRITERS[form](data)
     if form == "Wireshark's last line":
         data = data[(len(data) - 1) // 16 * 16 :]
     if form.startswith("decimal"):  # numbers of two digits alone are hex
         assume(any(byte < 10 or byte > 99 for byte in data))
+    if form == "Rust's {:02x?}":  # Python prints these texts for other bytes
+        assume(any(re.fullmatch("[1-9][0-9]", f"{byte:02x}") is None for byte in data))
+    if form == "base64":  # hex digits alone are hex
+        assume(re.fullmatch("[0-9a-fA-F]+", text) is None)
     if form == "Go's %q":  # quoted hex digits are hex
         assume("\\" in text)
     try:
@@ -219,13 +99,16 @@ CASES = json.loads((ROOT / "tests" / "vectors" / "pasted_text.json").read_text()
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case["text"][:40]))
 def test_cases_of_python_and_javascript(case: dict[str, str | None]) -> None:
+    """A case without bytes is refused; if it has a place (`at`), the error names it."""
     text, form, expected = case["text"], case["form"], case["hex"]
     assert text is not None
     assert form is not None
     if expected is None:
-        with pytest.raises(ConfigurationError):
-            read_bytes(text.encode(), form)
+        line, column = (case.get("at") or r"\d+:\d+").split(":")
+        with pytest.raises(ConfigurationError, match=f"^line {line}, column {column}: "):
+            read_bytes(text, form)
     else:
+        assert read_bytes(text, form).hex() == expected
         assert read_bytes(text.encode(), form).hex() == expected
 
 
@@ -346,6 +229,92 @@ def test_a_dump_that_lacks_a_line_is_no_hex() -> None:
         lines = [line.split("  ...")[0] for line in lines]  # xxd without its text column
         with pytest.raises(ConfigurationError, match="offsets do not match"):
             read_bytes("\n".join(lines[:2] + lines[3:]).encode())
+
+
+@pytest.mark.parametrize("options", ["", " -A x", " -A d", " -w8"])
+@pytest.mark.parametrize("size", [32, 40, 80, 256, 4096])
+def test_repeated_lines_of_od_are_counted_or_refused(options: str, size: int) -> None:
+    text = printed_by(f"od -t x1{options}", bytes(size))
+    try:
+        assert read_bytes(text) == bytes(size)
+    except ConfigurationError as error:
+        assert "line 2, column 1: " in str(error)  # noqa: PT017 - a refusal is allowed
+        assert options != " -A x"
+
+
+INVISIBLE = "\u200b\u200e\u00ad\u2028\u2060\ufeff\f\v\x1b"
+
+
+@given(st.binary(min_size=1, max_size=40), st.sampled_from([*INVISIBLE, "\0"]), st.data())
+def test_invisible_character_is_refused_with_its_place(
+    data: bytes, mark: str, drawn: st.DataObject
+) -> None:
+    """In an argument anywhere; in a file, a NUL only at the end, because raw bytes have NULs."""
+    text = data.hex(" ")
+    at = drawn.draw(st.integers(1, len(text)))
+    changed = text[:at] + mark + text[at:]
+    place = f"^line 1, column {at + 1}: "
+    with pytest.raises(ConfigurationError, match=place):
+        read_bytes(changed)
+    if mark != "\0":
+        with pytest.raises(ConfigurationError, match=place):
+            read_bytes(changed.encode())
+    with pytest.raises(ConfigurationError, match=f"column {len(text) + 1}: "):
+        read_bytes(f"{text}\0".encode())
+
+
+def test_damaged_text_of_a_file_is_refused_and_raw_bytes_are_read() -> None:
+    """Bytes that are mostly ASCII, and begin with ASCII, are a text."""
+    dump = xxd(DATA).encode()
+    latin = hexdump_c(b"caf\xe9 au lait").replace("caf.", "caf\xe9").encode("latin-1")
+    for text in (latin, dump[:30] + b"\x01" + dump[30:], dump + b"\0\0"):
+        with pytest.raises(ConfigurationError, match=r"^line "):
+            read_bytes(text)
+    frame = b"\0\0\0\x50\0\x12\0\0\0\0\0\1\0\x40" + b"a long text in a frame " * 3
+    for raw in (frame, b"ab\0\1\2\3", b"\xffabcdefghijk"):
+        assert read_bytes(raw) == raw
+
+
+@pytest.mark.parametrize("ending", ["", "  |................|", "  .........", " 41"])
+def test_long_line_of_a_dump_takes_linear_steps(
+    ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most five numbers of bytes have a text of the length of the rest."""
+    compared: list[int] = []
+
+    def counted(shown: str, rest: str) -> bool:
+        compared.append(len(rest))
+        return is_text_of(shown, rest)
+
+    is_text_of = hex_dumps._is_text_of
+    monkeypatch.setattr(hex_dumps, "_is_text_of", counted)
+    for group in ("00 ", "20 ", "41 "):
+        for count in (4000, 8000):
+            compared.clear()
+            text = "00000000  " + group * count + ending
+            with contextlib.suppress(ConfigurationError):
+                read_bytes(text)
+            assert len(compared) <= 40
+            assert sum(compared) <= 20 * len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "  10" * 20_000 + "x",
+            "{1}" + " " * 20_000 + "x",
+            "/*" * 20_000,
+            "00\n" + "$ \n" * 20_000,
+        ),
+        *("[1 " + "1\n" * 20_000 + "x]", "12" + "-" * 20_000, "0000   00\n" + "*\n" * 20_000),
+    ],
+    ids=lambda text: text[:8],
+)
+def test_repetitive_text_takes_no_quadratic_time(text: str) -> None:
+    """With quadratic or exponential steps, a text of this length takes minutes."""
+    with contextlib.suppress(ConfigurationError):
+        read_bytes(text)
 
 
 @given(st.text(alphabet="0123456789abcdefxyz :|*\n.-", max_size=80))
