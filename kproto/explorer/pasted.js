@@ -63,10 +63,21 @@ function withoutSurroundings(given) {
     if (lines[last].trim() && (!prompt || lines[last].slice(prompt[0].length).trim())) break;
     lines[last] = blank(lines[last]);
   }
+  let position = 0;
+  let hasOutput = false;
+  let ended = null; // the index of a prompt after output
   for (const [at, line] of lines.entries()) {
     const prompt = promptOf(line);
-    const end = prompt ? (at < last ? line.length : prompt[0].length) : 0;
-    lines[at] = blank(line.slice(0, end)) + line.slice(end);
+    if (prompt) {
+      const end = at < last && !prompt[0].includes("Out") ? line.length : prompt[0].length;
+      lines[at] = blank(line.slice(0, end)) + line.slice(end);
+      if (hasOutput) ended ??= position;
+    }
+    if (lines[at].trim()) {
+      hasOutput = true;
+      if (ended !== null) throw new PastedTextError("the text has outputs of several commands, of which another one begins here", ended);
+    }
+    position += line.length;
   }
   const text = lines.join("").replace(/<Buffer(?=[ >])/g, "<      ");
   const erlang = /^(\s*)<<([^]*)>>(\.?\s*)$/.exec(text);
@@ -97,7 +108,7 @@ function bytesInForm(text, form) {
     try {
       packed = base64In(text);
     } catch (noBase64) {
-      if (!(noBase64 instanceof PastedTextError) || text.trimEnd().endsWith("=")) throw noBase64; // hex never has =
+      if (!(noBase64 instanceof PastedTextError) || noBase64 instanceof AmbiguousTextError || text.trimEnd().endsWith("=")) throw noBase64; // hex never has =
       throw new PastedTextError(`${noHex.message}, and the input is no dump, no list and no base64`, noHex.at);
     }
     if (isHexLike(text)) throw new AmbiguousTextError(`${noHex.message}, and the input may be base64`, noHex.at);
@@ -132,12 +143,15 @@ function literalOf(text, form = "auto") {
   let position = matchAt(/\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)?\s*\(\s*)?/y, text, 0)[0].length;
   const found = [];
   let isLiteral = false;
-  for (let quote; (quote = matchAt(/(?:[bB][rR]?)?(['"])/y, text, position)) !== null;) {
+  for (let quote; (quote = matchAt(/[bB]?(['"])/y, text, position)) !== null;) {
     const start = position + quote[0].length;
     const { bytes, end, hasEscapes } = unescaped(text, start, quote[1]);
     if (quote[0].length === 1 && !hasEscapes && !isLiteral) return null;
     isLiteral = true;
     for (const byte of bytes) found.push(byte);
+    if (text[end] === quote[1]) {
+      throw new AmbiguousTextError("two quotes in a row may be one quote (SQL, CSV), or the end of a literal and the start of the next", end - 1);
+    }
     position = end + matchAt(/(?:\s|\\\r?\n|\/\*[^]*?\*\/)*/y, text, end)[0].length;
   }
   if (!isLiteral) return null;
@@ -414,6 +428,9 @@ function base64In(text, isNamed = false) {
   if (bytes === null) {
     const wrong = isOfBase64 ? -1 : text.search(/[^A-Za-z0-9+/_\-\s=]|=(?!=?\s*$)/);
     throw new PastedTextError("the input is no base64", wrong < 0 ? Math.max(0, text.trimEnd().length - 1) : wrong);
+  }
+  if (!isNamed && /^(?:[A-Z2-7]{8})*[A-Z2-7]{7}[A-Z2-7=]$/.test(packed)) {
+    throw new AmbiguousTextError("the input may be base32 or base64", text.length - text.trimStart().length);
   }
   return bytes;
 }

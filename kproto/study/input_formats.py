@@ -150,6 +150,8 @@ def _auto(text: str) -> bytes:
     except PastedTextError as no_hex:
         try:
             found = read_base64(text)
+        except AmbiguousTextError:
+            raise
         except PastedTextError as no_base64:
             if text.rstrip().endswith("="):  # hex has no padding
                 raise no_base64 from None

@@ -61,7 +61,7 @@ _ESCAPES: Final = {
 #: The text around a literal: `bytearray(…)` and the like, parentheses (pprint), and `;`.
 _BEFORE_LITERAL: Final = re.compile(r"\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)?\s*\(\s*)?")
 _AFTER_LITERAL: Final = re.compile(r"\s*\)?\s*;?\s*")
-_QUOTE: Final = re.compile(r"(?:[bB][rR]?)?(['\"])")
+_QUOTE: Final = re.compile(r"[bB]?(['\"])")
 #: Between two literals, a newline that C and Wireshark escape, and a comment with offsets.
 _BETWEEN: Final = re.compile(r"(?:\s|\\\r?\n|/\*.*?\*/)*", re.DOTALL)
 _ESCAPED_ONLY: Final = re.compile(r"\s*(?:\\x[0-9a-fA-F]{2}\s*)+")
@@ -92,6 +92,8 @@ _HEX_SEPARATOR: Final = re.compile(r"[\s:,;_\-]*")
 _ONE_SEPARATOR: Final = re.compile(r"\s+|\s*[,;]\s*|[:_\-](?:[ \t]*\n\s*)?")
 _LAST_SEPARATOR: Final = re.compile(r"\s*[,;]?\s*")
 _NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/_\-\s=]|=(?!=?\s*\Z)")
+#: Base32 of whole groups, or with one letter missing. With less, its padding is none of base64.
+_BASE32: Final = re.compile(r"(?:[A-Z2-7]{8})*[A-Z2-7]{7}[A-Z2-7=]")
 _HEX_OR_DECIMAL: Final = "the numbers may be hex or decimal: choose the form hex or decimal"
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]+={0,2}")
 
@@ -99,8 +101,8 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]+={0,2}")
 def without_surroundings(text: str) -> str:
     """Returns the text without prompts, and with the brackets of Python for those of others.
 
-    A line with a prompt before other lines is a command, and is left out. Every character keeps its
-    place.
+    A line with a prompt before other lines is a command, and is left out; `Out[1]:` is no command.
+    Every character keeps its place. Raises PastedTextError for the outputs of several commands.
     """
     lines = text.splitlines(keepends=True)
     last = max(0, len(lines) - 1)
@@ -110,11 +112,25 @@ def without_surroundings(text: str) -> str:
             break
         lines[last] = _blank(lines[last])  # the shell waits for the next command
         last -= 1
+    position = 0
+    has_output = False
+    ended: int | None = None  # the index of a prompt after output
     for at, line in enumerate(lines):
         prompt = _PROMPT.match(line)
         if prompt is not None:
-            end = len(line) if at < last else prompt.end()
+            is_command = at < last and "Out" not in prompt[0]
+            end = len(line) if is_command else prompt.end()
             lines[at] = _blank(line[:end]) + line[end:]
+            if has_output and ended is None:
+                ended = position
+        if lines[at].strip():
+            has_output = True
+            if ended is not None:
+                raise PastedTextError(
+                    "the text has outputs of several commands, of which another one begins here",
+                    ended,
+                )
+        position += len(line)
     text = _NODE_BUFFER.sub(" " * len("Buffer"), "".join(lines))
     erlang = _ERLANG.fullmatch(text)
     if erlang is None:
@@ -165,6 +181,12 @@ def read_literal(text: str, *, form: str = "auto") -> bytes | None:
         found += data
         between = _BETWEEN.match(text, end)
         position = between.end() if between else end
+        if text[end : end + 1] == quote[1]:
+            raise AmbiguousTextError(
+                "two quotes in a row may be one quote (SQL, CSV), or the end of a literal and the "
+                "start of the next: separate the literals by a space",
+                end - 1,
+            )
     if not is_literal:
         return None
     if _AFTER_LITERAL.fullmatch(text, position) is None:
@@ -340,7 +362,7 @@ def read_base64(text: str, *, is_named: bool = False) -> bytes:
     """Reads base64 or base64url, with or without padding, in one or several lines.
 
     Raises PastedTextError for other text. Unless the caller has named the form (`is_named`), no
-    line may have spaces inside.
+    line may have spaces inside, and text that may be base32, too, is refused.
     """
     lines = text.split() if is_named else [line.strip() for line in text.splitlines()]
     packed = "".join(lines)
@@ -357,4 +379,9 @@ def read_base64(text: str, *, is_named: bool = False) -> bytes:
         raise PastedTextError(f"the input is no base64: {error}", end) from None
     if base64.b64encode(found).decode().rstrip("=") != plain:
         raise PastedTextError("the input is no base64: its last bits are lost", end)
+    if not is_named and _BASE32.fullmatch(packed):
+        raise AmbiguousTextError(
+            "the input may be base32 or base64: choose the form base64",
+            len(text) - len(text.lstrip()),
+        )
     return found

@@ -129,7 +129,7 @@ def test_texts_of_all_programs_are_read_as_python_reads_them(seed: int) -> None:
             change = chance.randrange(6)
             at = chance.randrange(len(text))
             if change == 0:
-                text = text[:at] + chance.choice("0a g|.\n:,\\'[]") + text[at + 1 :]
+                text = text[:at] + chance.choice("0a g|.\n:,\\'[]=-$\r\f\u200b") + text[at + 1 :]
             elif change == 1:
                 text = text[:at] + "\n" + text[at:]
             texts.append(text)

@@ -236,6 +236,7 @@ OTHER_WRITERS: dict[str, Callable[[bytes], str]] = {
     "Rust's {:02x?}": lambda data: "[" + ", ".join(f"{byte:02x}" for byte in data) + "]",
     "CR line ends": lambda data: xxd(data).replace("\n", "\r"),
     "base64": lambda data: base64.b64encode(data).decode(),
+    "base32": lambda data: base64.b32encode(data).decode(),
 }
 
 #: Refused for some bytes, because their text has other readings.
@@ -244,5 +245,5 @@ MAY_BE_REFUSED = {
     *("od without the last line", "octal escapes", "od -t u1", "od -t x1 of macOS", "base64"),
     *("od -t x1 in octal", "od -t x1 in decimal", "od -w8 -t x1", "xxd -a -d", "xxd -a"),
     *("xxd -e", "xxd -b", "Go's %v, wrapped", "Python's list, wrapped", "Rust's {:02x?}"),
-    *("Python's list", "Java's Arrays.toString", "Go's %q"),
+    *("Python's list", "Java's Arrays.toString", "Go's %q", "base32"),
 }
