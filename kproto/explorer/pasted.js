@@ -140,8 +140,9 @@ function literalOf(text, form = "auto") {
     throw new AmbiguousTextError("the text may be a literal, or a bytea of Postgres, whose digits all are hex", text.indexOf("\\"));
   }
   if (/^\s*(?:\\x[0-9a-fA-F]{2}\s*)+$/.test(text)) return bytesOfPairs(text.replace(/\\x|\s/g, ""));
-  let position = matchAt(/\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)?\s*\(\s*)?/y, text, 0)[0].length;
+  const begin = matchAt(/\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)?\s*\(\s*)?/y, text, 0)[0].length;
   const found = [];
+  let position = begin;
   let isLiteral = false;
   for (let quote; (quote = matchAt(/[bB]?(['"])/y, text, position)) !== null;) {
     const start = position + quote[0].length;
@@ -157,6 +158,10 @@ function literalOf(text, form = "auto") {
   if (!isLiteral) return null;
   if (!/^\s*\)?\s*;?\s*$/.test(text.slice(position))) {
     throw new PastedTextError(`“${text[position]}” follows a literal`, position);
+  }
+  const isInner = found.length > 2 && found[0] === 0x62 && [0x22, 0x27].includes(found[1]) && found.at(-1) === found[1];
+  if (form !== "literal" && isInner) {
+    throw new AmbiguousTextError("the literal has another literal inside (JSON, CSV): leave out the outer quotes", begin);
   }
   return Uint8Array.from(found);
 }

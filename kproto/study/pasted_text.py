@@ -62,6 +62,8 @@ _ESCAPES: Final = {
 _BEFORE_LITERAL: Final = re.compile(r"\s*(?:(?:bytearray|bytes|memoryview|\[\]byte)?\s*\(\s*)?")
 _AFTER_LITERAL: Final = re.compile(r"\s*\)?\s*;?\s*")
 _QUOTE: Final = re.compile(r"[bB]?(['\"])")
+#: The content of a literal that is a literal of Python, as JSON and CSV have it.
+_QUOTED_LITERAL: Final = re.compile(rb"b(['\"]).*\1", re.DOTALL)
 #: Between two literals, a newline that C and Wireshark escape, and a comment with offsets.
 _BETWEEN: Final = re.compile(r"(?:\s|\\\r?\n|/\*.*?\*/)*", re.DOTALL)
 _ESCAPED_ONLY: Final = re.compile(r"\s*(?:\\x[0-9a-fA-F]{2}\s*)+")
@@ -191,6 +193,12 @@ def read_literal(text: str, *, form: str = "auto") -> bytes | None:
         return None
     if _AFTER_LITERAL.fullmatch(text, position) is None:
         raise PastedTextError(f"{text[position]!r} follows a literal", position)
+    if form != "literal" and _QUOTED_LITERAL.fullmatch(found):
+        raise AmbiguousTextError(
+            "the literal has another literal inside (JSON, CSV): leave out the outer quotes, or "
+            "choose the form literal",
+            before.end() if before else 0,
+        )
     return bytes(found)
 
 
