@@ -476,6 +476,11 @@ class GroupConsumer(RecordStream[K, V, U]):
         check_decode(decode)
         return lambda record: decode(decoder.decode_or_raise(record))
 
+    def _on_stop_signal(self) -> None:
+        """Stops `run`, as a signal of `stop_on` does; the blocking client handles the signals."""
+        if self._processing.pool is not None:
+            self._processing.pool.on_signal()
+
     async def _run(
         self, handle: RecordHandler | BatchHandler | TransactionalHandler, settings: RunSettings
     ) -> RunSummary:

@@ -245,6 +245,7 @@ class RecordStream(ABC, Generic[K, V, U]):
         self._subscriptions = subscriptions
         self._buffer = subscriptions.poll.buffer
         self._in_flight = in_flight
+        self._effect_handler = effect_handler
         self._status = status
         self._yielder = LoopYielder()
         self._fetcher = Fetcher(view, options, subscriptions, in_flight, effect_handler, owner)
@@ -448,6 +449,15 @@ class RecordStream(ABC, Generic[K, V, U]):
         """Cancels the fetches of a garbage-collected iteration; may run in any thread."""
         if poller is self._poller and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._abort_iteration, poller)
+
+    def _return_in_flight(self) -> None:
+        """Moves positions back before the records of the last poll: no caller has received them.
+
+        The blocking client calls it, if its calling thread was interrupted when the poll had ended.
+        """
+        for state, offset, _ in [*self._buffer.in_flight.values()]:
+            effects = self._subscriptions.rewind(state, offset, state.processed_bitmap)
+            self._effect_handler.apply(effects)
 
     def _abort_iteration(self, poller: object) -> None:
         if poller is self._poller:

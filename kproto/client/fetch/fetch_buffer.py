@@ -506,6 +506,8 @@ class FetchBuffer:
         self._remove(state)
         current = self._current
         if current is not None and (current.topic, current.partition) == state.tp:
+            for _ in self._unreturned:  # another thread may step the iterator, and finds it empty
+                pass
             self.remaining = self._unreturned = iter(())
             self._current = None
             self._set_in_flight(in_flight)  # the rest of its list is gone

@@ -92,9 +92,14 @@ class Acks(Sequence[Ack]):
         """Sets the total number of records; the last run of records ends at this number."""
         self._count = count
 
-    def batches(self) -> list[ProducerBatch]:
-        """Returns the batches of the records, each once."""
-        return list({id(batch): batch for batch, _ in self._runs}.values())
+    def batches(self, first_run: int = 0) -> list[ProducerBatch]:
+        """Returns the batches of the records from run `first_run` on, each once."""
+        return list({id(batch): batch for batch, _ in self._runs[first_run:]}.values())
+
+    @property
+    def run_count(self) -> int:
+        """The number of runs."""
+        return len(self._runs)
 
     def failures(self) -> Iterator[tuple[ProducerBatch, int, KprotoError]]:
         """Yields batch, position and error of each failed record, in the order of the records."""

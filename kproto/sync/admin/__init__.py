@@ -1,0 +1,1 @@
+"""The operations of Kafka's Admin interface without `await`."""

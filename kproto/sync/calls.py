@@ -1,0 +1,181 @@
+"""`Call`: one call of a blocking method, which the event loop's thread carries out.
+
+The calling thread waits on a lock, because a lock costs a few microseconds, and because a signal
+handler can interrupt the wait: Ctrl-C raises KeyboardInterrupt in the waiting call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, Final
+
+from ..wire.errors import ConfigurationError
+
+__all__ = ["Call", "PlainCall"]
+
+#: The longest wait in seconds between two checks for signals; -1 waits without a limit. On Windows
+#: a lock does not return at Ctrl-C: there the wait is divided.
+_WAIT_S: Final = 0.05 if sys.platform == "win32" else -1.0
+
+#: How long an interrupted call waits for the end of its cancelled coroutine, in seconds: most
+#: coroutines end at once, and the next call then finds the object at rest. A close may take longer,
+#: and continues in the event loop.
+_CANCEL_S: Final = 0.1
+
+
+class PlainCall:
+    """Calls a plain function in the event loop; `wait` returns its result or raises its error."""
+
+    __slots__ = (
+        "_args",
+        "_done",
+        "_function",
+        "_is_taken",
+        "_kwargs",
+        "context",
+        "error",
+        "result",
+    )
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self._function = function
+        self._args = args
+        self._kwargs = kwargs
+        self._done = threading.Lock()
+        self._done.acquire()
+        self._is_taken = False
+        #: Hooks of the client see the context variables of the calling thread.
+        self.context = copy_context()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def start(self) -> None:
+        """Carries out the call; the event loop calls it."""
+        try:
+            self.succeed(self._function(*self._args, **self._kwargs))
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            self.fail(error)
+
+    async def run(self) -> None:
+        """Carries out the call in the current task, for a thread that runs a function of it."""
+        self.start()
+
+    def succeed(self, result: Any) -> None:
+        """Makes `wait` return `result`."""
+        self.result = result
+        self._done.release()
+
+    def fail(self, error: BaseException) -> None:
+        """Makes `wait` raise `error`."""
+        self.error = error
+        self._done.release()
+
+    def wait(self, submit: Callable[[PlainCall], object]) -> Any:
+        """Passes the call to `submit`; blocks the calling thread until the call has ended.
+
+        Returns the result, or raises the error of the call. If a signal handler raises in the
+        calling thread, for example KeyboardInterrupt, abandons the call, and raises that exception.
+        """
+        try:
+            submit(self)
+            while not self._done.acquire(timeout=_WAIT_S):
+                pass
+            if self.error is None:
+                return self.result
+            self._is_taken = True
+            raise self.error
+        except BaseException:
+            if not self._is_taken:
+                self._abandon()
+            raise
+        finally:
+            self._function = _nothing  # its arguments may refer to the caller's frames
+            self._args, self._kwargs = (), {}
+            self.error = None  # the traceback of the error refers to this frame
+
+    def _abandon(self) -> None:
+        """Handles the end of the wait by an exception that the call has not raised."""
+
+
+def _nothing(*_: Any, **__: Any) -> Any:
+    """Takes the place of the function of a call that has ended."""
+
+
+class Call(PlainCall):
+    """Runs a coroutine function in a task of the event loop.
+
+    If the calling thread is interrupted, the task is cancelled. If the task has succeeded already,
+    `undo` is called in the event loop instead, because no caller receives the result.
+    """
+
+    __slots__ = ("_has_ended", "_is_abandoned", "_undo", "loop", "task")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        undo: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__(function, args, kwargs)
+        self.loop = loop
+        self.task: asyncio.Task[Any] | None = None
+        self._undo = undo
+        self._is_abandoned = False
+        self._has_ended = False
+
+    def start(self) -> None:
+        """Starts the task of the call; the event loop calls it."""
+        try:
+            coroutine = self._function(*self._args, **self._kwargs)
+            self.task = self.loop.create_task(coroutine, context=self.context)
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            self.fail(error)
+        else:
+            self.task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        self._has_ended = True
+        if task.cancelled():  # the event loop has ended
+            self.fail(ConfigurationError("the client was closed during the call"))
+            return
+        error = task.exception()
+        if error is not None:
+            self.fail(error)
+            return
+        if self._is_abandoned and self._undo is not None:
+            self._undo()
+        self.succeed(task.result())
+
+    async def run(self) -> None:
+        """Runs the coroutine in the current task; raises CancelledError if it is cancelled."""
+        try:
+            result = await self._function(*self._args, **self._kwargs)
+        except BaseException as error:
+            self.fail(error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        else:
+            self.succeed(result)
+
+    def _abandon(self) -> None:
+        with suppress(RuntimeError):  # the event loop is closed
+            self.loop.call_soon_threadsafe(self._cancel)
+            self._done.acquire(timeout=_CANCEL_S)
+
+    def _cancel(self) -> None:
+        self._is_abandoned = True
+        if self.task is None:
+            return
+        if not self._has_ended:
+            self.task.cancel()
+        elif self._undo is not None and not self.task.cancelled() and not self.task.exception():
+            self._undo()

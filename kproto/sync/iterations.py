@@ -1,0 +1,107 @@
+"""Iterations over the records of a consumer: they wait for the event loop once a list of records.
+
+The event loop's thread decodes a list of records. The calling thread takes the records of the list
+one after the other, without the event loop: a step of the list's iterator is one operation in
+Python, also while the event loop reads how far the iteration is. So a record counts as processed
+when the caller asks for the next one, as in the asyncio face.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Protocol, Self, TypeVar
+
+from ..client.consumer import record_stream
+from ..client.fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
+from ..records import Record
+
+__all__ = [
+    "Poller",
+    "RawBatchIteration",
+    "RecordIteration",
+    "RecordListIteration",
+    "ValueIteration",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Poller(Protocol):
+    """The methods of a consumer that an iteration calls."""
+
+    def _poll_call(
+        self, function: Callable[..., Coroutine[Any, Any, R]], /, *args: Any, **kwargs: Any
+    ) -> R: ...
+
+    def _end(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
+
+
+class _Iteration(Iterator[T]):
+    """Yields the items of an iteration of the asyncio face.
+
+    The fetches in flight are cancelled at the end of the iteration, by `close`, and when the
+    iteration is garbage-collected.
+    """
+
+    __slots__ = ("_consumer", "_iteration")
+
+    def __init__(self, consumer: Poller, iteration: record_stream._Iteration[T]) -> None:
+        self._consumer = consumer
+        self._iteration = iteration
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        """Returns the next item; a call that Ctrl-C interrupts removes no item."""
+        return self._next()
+
+    def _next(self) -> T:
+        try:
+            return self._consumer._poll_call(self._iteration.__anext__)
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    def close(self) -> None:
+        """Ends the iteration: cancels the fetches in flight.
+
+        Another iteration of the consumer continues after the last returned item. A group consumer
+        that is used without `with` is closed: by default a dynamic member then leaves the group,
+        and a static member stays.
+        """
+        self._consumer._end(self._iteration.aclose)
+
+
+class RecordIteration(_Iteration[Record]):
+    """Yields single records."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self, consumer: Poller, iteration: record_stream.RecordIteration) -> None:
+        super().__init__(consumer, iteration)
+        self._buffer = iteration._buffer
+
+    def __next__(self) -> Record:
+        """Returns the next record; a call that Ctrl-C interrupts removes no record."""
+        for record in self._buffer.remaining:
+            return record
+        return self._next()
+
+
+class RecordListIteration(_Iteration[FetchedRecords]):
+    """Yields `FetchedRecords`, none of them empty."""
+
+    __slots__ = ()
+
+
+class ValueIteration(_Iteration[FetchedValues]):
+    """Yields `FetchedValues`, none of them empty."""
+
+    __slots__ = ()
+
+
+class RawBatchIteration(_Iteration[FetchedBatch]):
+    """Yields `FetchedBatch`: batches as brokers store them."""
+
+    __slots__ = ()

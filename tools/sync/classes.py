@@ -1,0 +1,278 @@
+"""Lists the classes of the asyncio client, and how the blocking client differs from each.
+
+A method that is in no table here is emitted by its kind: a coroutine function, a plain function or
+a property. So a new method needs no entry, and a new class needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ["BY_NAME", "CLASSES", "SyncClass"]
+
+
+@dataclass(frozen=True)
+class SyncClass:
+    """One class: where it is, where its blocking form is, and what differs.
+
+    `module` and `target` are paths below `kproto/client` and `kproto/sync`, without `.py`. `bases`
+    are the base classes; `{wrapped}` stands for the alias of the asyncio class. `bodies` has the
+    code of a method: `{args}` stands for its arguments as they are passed on, and `{items}` for the
+    items of a dict of them. `imports` has the modules of names that the asyncio module does not
+    import; `type:` marks a name that only type checkers import.
+    """
+
+    name: str
+    module: str
+    target: str
+    bases: str = "Wrapper[{wrapped}]"
+    #: Of a class with methods that only the client itself needs: the public ones.
+    only: frozenset[str] | None = None
+    #: The types of its public attributes.
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    bodies: Mapping[str, str] = field(default_factory=dict)
+    imports: Mapping[str, str] = field(default_factory=dict)
+    #: Methods without a blocking form.
+    omitted: frozenset[str] = frozenset()
+
+
+_ADMIN_AREAS: Final = {
+    "TopicAdmin": "topic_admin",
+    "ConfigAdmin": "config_admin",
+    "GroupAdmin": "group_admin",
+    "OffsetAdmin": "offset_admin",
+    "GroupOffsetAdmin": "group_offset_admin",
+    "SecurityAdmin": "security_admin",
+    "PlacementAdmin": "placement_admin",
+    "ClusterAdmin": "cluster_admin",
+    "TransactionAdmin": "transaction_admin",
+}
+
+_SEND_ITERATOR: Final = """\
+if not isinstance(values, Collection):
+    check_many("values", values, one="record", of_one="send")
+    return send_iterator(self._call, self._wrapped, topic, values)
+return self._call(self._wrapped.send_many, topic, values)
+"""
+
+_SEND_EVENTS: Final = """\
+wrapped = self._wrapped
+if not isinstance(events, Collection):
+    check_many("events", events, one="event", of_one="send_event")
+    records = (
+        wrapped._record_of_event(each, mode, timestamp, partition, options) for each in events
+    )
+    return send_iterator(self._call, wrapped, topic, records)
+return self._call(wrapped.send_events, {args})
+"""
+
+_CONSUMER: Final = """\
+arguments: dict[str, Any] = {{items}}
+for name in ("on_assigned", "on_revoked", "on_lost"):
+    arguments[name] = threaded_callback(name, arguments[name])
+
+def create_consumer(client: _Client) -> _Consumer | _GroupConsumer:
+    created: _Consumer | _GroupConsumer = client.consumer(**arguments)
+    return created
+
+consumer, create_again = self._create_part(create_consumer)
+again: Any = create_again
+if isinstance(consumer, _GroupConsumer):
+    return GroupConsumer(self._binding, consumer, again)
+return Consumer(self._binding, consumer, again)
+"""
+
+_ADMIN: Final = """\
+from .admin.admin import Admin  # few programs need it
+
+admin = self._read(lambda: self._wrapped.admin)
+return Admin(self._binding, admin, lambda: self._binding.client.admin)
+"""
+
+_RUN: Final = """\
+wrap = None if transactional_id is None else HandlerTransaction
+called = threaded_handler(handler, {decode}, wrap)
+wrapped = self._wrapped
+arguments: dict[str, Any] = {{**settings{more}}}
+return run_until_stopped(
+    self._binding.thread(), wrapped, wrapped.{name}, called, transactional_id, arguments
+)
+"""
+
+CLASSES: Final = (
+    SyncClass(
+        "HandlerTransaction",
+        "processing/handler_transaction",
+        "handler_transaction",
+        bases="InlineWrapper[{wrapped}]",
+        imports={"InlineWrapper": ".wrapper"},
+    ),
+    SyncClass(
+        "BrokerConnection",
+        "network/connection",
+        "broker_connection",
+        only=frozenset(
+            {"request", "send_only", "version_of", "version_for", "usable", "in_flight", "close"}
+        ),
+        attributes={
+            "address": "Address",
+            "message_magic": "int",
+            "finalized_features": "Mapping[str, int]",
+        },
+    ),
+    SyncClass(
+        "RecordStream",
+        "consumer/record_stream",
+        "record_stream",
+        bases="StreamWrapper[S]",
+        imports={"StreamWrapper": ".stream_wrapper", "S": ".stream_wrapper"},
+        bodies={
+            "__aiter__": "return RecordIteration(self, self._wrapped.__aiter__())",
+            "record_lists": "return RecordListIteration(self, self._wrapped.record_lists())",
+            "values": "return ValueIteration(self, self._wrapped.values())",
+            "raw_batches": "return RawBatchIteration(self, self._wrapped.raw_batches())",
+            "poll": "return self._poll_call(self._wrapped.poll, {args})",
+        },
+    ),
+    SyncClass(
+        "Consumer",
+        "consumer/consumer",
+        "consumer",
+        bases="RecordStream[{wrapped}]",
+        imports={"RecordStream": ".record_stream"},
+    ),
+    SyncClass(
+        "GroupConsumer",
+        "consumer/group_consumer",
+        "group_consumer",
+        bases="RecordStream[{wrapped}]",
+        imports={
+            "RecordStream": ".record_stream",
+            "HandlerTransaction": ".handler_transaction",
+            "run_until_stopped": ".running",
+            "threaded_handler": ".threaded_functions",
+            "Any": "typing",
+        },
+        bodies={
+            "run": _RUN.format(name="run", decode="decode", more=""),
+            "run_batches": _RUN.format(
+                name="run_batches", decode="None", more=', "batch_size": batch_size'
+            ),
+        },
+    ),
+    SyncClass(
+        "Transaction",
+        "producer/transactions/transaction",
+        "transaction",
+        imports={"GroupConsumer": ".group_consumer"},
+        bodies={
+            "commit_offsets": (
+                "source = offsets._wrapped if isinstance(offsets, GroupConsumer) else offsets\n"
+                "return self._call(self._wrapped.commit_offsets, source, group_id=group_id)"
+            ),
+        },
+    ),
+    SyncClass(
+        "Producer",
+        "producer/producer",
+        "producer",
+        bases="ProducerWrapper",
+        imports={
+            "ProducerWrapper": ".producer_wrapper",
+            "Transaction": ".transaction",
+            "Delivery": ".deliveries",
+            "BatchDelivery": ".deliveries",
+            "Collection": "collections.abc",
+            "check_many": "..client.producer_record",
+            "send_iterator": ".iterator_sends",
+        },
+        attributes={
+            "settings": "ProducerSettings",
+            "undelivered": "dict[str, list[ProducerRecord]]",
+        },
+        bodies={
+            "transaction": (
+                "return Transaction(self._binding, self._call_plain(self._wrapped.transaction))"
+            ),
+            "enqueue": (
+                "return Delivery(self._binding, self._call(self._wrapped.enqueue, {args}))"
+            ),
+            "send_batch": (
+                "return BatchDelivery(self._binding, self._call(self._wrapped.send_batch, {args}))"
+            ),
+            "send_many": _SEND_ITERATOR,
+            "send_events": _SEND_EVENTS,
+        },
+    ),
+    *(
+        SyncClass(
+            name,
+            f"admin/{module}",
+            f"admin/{module}",
+            bases="OffsetAdmin" if name == "GroupOffsetAdmin" else "Wrapper[Admin]",
+            imports={
+                "Wrapper": "..wrapper",
+                "Admin": "...client.admin.admin",
+                "OffsetAdmin": ".offset_admin",
+            },
+        )
+        for name, module in _ADMIN_AREAS.items()
+    ),
+    SyncClass(
+        "Admin",
+        "admin/admin",
+        "admin/admin",
+        bases=", ".join(name for name in _ADMIN_AREAS if name != "OffsetAdmin"),
+        imports={name: f".{module}" for name, module in _ADMIN_AREAS.items()},
+    ),
+    SyncClass(
+        "Client",
+        "client",
+        "client",
+        bases="ClientWrapper",
+        attributes={"settings": "ClientSettings"},
+        imports={
+            "Admin": "type:.admin.admin",
+            "Any": "typing",
+            "BrokerConnection": ".broker_connection",
+            "ClientWrapper": ".client_wrapper",
+            "Consumer": ".consumer",
+            "GroupConsumer": ".group_consumer",
+            "Producer": ".producer",
+            "_GroupConsumer": "..client.consumer.group_consumer:GroupConsumer",
+            "_Consumer": "..client.consumer.consumer:Consumer",
+            "threaded": ".threaded_functions",
+            "threaded_callback": ".threaded_functions",
+        },
+        bodies={
+            "__init__": "self._bind(lambda: _Client({args}))",
+            "from_properties": (
+                "client = cls.__new__(cls)\n"
+                "client._bind(lambda: _Client.from_properties({args}))\n"
+                "return client"
+            ),
+            "__aenter__": "",
+            "__aexit__": "",
+            "close": "self._close(lambda: self._wrapped.close({args}))",
+            "admin": _ADMIN,
+            "metrics": "return self._read(self._wrapped.metrics)",
+            "connection": (
+                "connection = self._call(self._wrapped.connection, broker)\n"
+                "return BrokerConnection(self._binding, connection)"
+            ),
+            "retrying": (
+                'return self._call(self._wrapped.retrying, threaded("operation", operation))'
+            ),
+            "producer": (
+                "producer, create_again = self._create_part("
+                "lambda client: client.producer({args}))\n"
+                "return Producer(self._binding, producer, create_again)"
+            ),
+            "consumer": _CONSUMER,
+        },
+    ),
+)
+
+BY_NAME: Final = {each.name: each for each in CLASSES}
