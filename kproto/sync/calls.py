@@ -18,9 +18,10 @@ from ..wire.errors import ConfigurationError
 
 __all__ = ["Call", "PlainCall"]
 
-#: The longest wait in seconds between two checks for signals; -1 waits without a limit. On Windows
-#: a lock does not return at Ctrl-C: there the wait is divided.
-_WAIT_S: Final = 0.05 if sys.platform == "win32" else -1.0
+#: The longest wait in seconds between two checks for signals. A signal that the main thread
+#: receives ends its wait at once; a signal that another thread receives does not, and no signal
+#: does on Windows.
+_WAIT_S: Final = 0.05 if sys.platform == "win32" else 1.0
 
 #: How long an interrupted call waits for the end of its cancelled coroutine, in seconds: most
 #: coroutines end at once, and the next call then finds the object at rest. A close may take longer,

@@ -224,9 +224,9 @@ class Client(ClientWrapper):
         """Calls `operation` until it succeeds, for up to `api_timeout_ms`; returns its result.
 
         The operation is retried after lost connections, timeouts and the error codes that Kafka
-        calls retriable. Any other error is raised at once. No retry starts after the deadline. An
-        attempt that still runs at the deadline is cancelled, but a retry always has at least 0.1 s.
-        After the deadline the call raises the error of the last failed attempt, or
+        calls retriable. Any other error is raised at once. No retry starts after the deadline. The
+        call does not wait for an attempt that still runs at the deadline, but a retry always has at
+        least 0.1 s. After the deadline the call raises the error of the last failed attempt, or
         RequestTimeoutError if no attempt has failed. A broker may process the operation twice, if
         the response to the first attempt was lost.
         """

@@ -8,8 +8,10 @@ when the caller asks for the next one, as in the asyncio face.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
+from weakref import WeakSet
 
 from ..client.consumer import record_stream
 from ..client.fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
@@ -35,6 +37,19 @@ class Poller(Protocol):
     ) -> R: ...
 
     def _end(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
+
+
+class _Buffer(Protocol):
+    """The records that a consumer has polled, and that the caller has not taken."""
+
+    remaining: Iterator[Record]
+
+
+class _NoRecords:
+    """The buffer of an iteration of the parent process."""
+
+    def __init__(self) -> None:
+        self.remaining: Iterator[Record] = iter(())
 
 
 class _Iteration(Iterator[T]):
@@ -76,17 +91,32 @@ class _Iteration(Iterator[T]):
 class RecordIteration(_Iteration[Record]):
     """Yields single records."""
 
-    __slots__ = ("_buffer",)
+    __slots__ = ("__weakref__", "_buffer")
 
     def __init__(self, consumer: Poller, iteration: record_stream.RecordIteration) -> None:
         super().__init__(consumer, iteration)
-        self._buffer = iteration._buffer
+        self._buffer: _Buffer = iteration._buffer
+        _iterations.add(self)
 
     def __next__(self) -> Record:
         """Returns the next record; a call that Ctrl-C interrupts removes no record."""
         for record in self._buffer.remaining:
             return record
         return self._next()
+
+
+#: All iterations, whose records belong to the parent process after a fork.
+_iterations: Final[WeakSet[RecordIteration]] = WeakSet()
+
+
+def _drop_records() -> None:
+    """Makes the iterations of a child process take no record that the parent has polled."""
+    for each in [*_iterations]:
+        each._buffer = _NoRecords()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drop_records)
 
 
 class RecordListIteration(_Iteration[FetchedRecords]):

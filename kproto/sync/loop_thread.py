@@ -17,6 +17,7 @@ import threading
 import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Protocol
 
 from ..wire.errors import ConfigurationError
@@ -75,14 +76,17 @@ class _Loop(asyncio.SelectorEventLoop):
             return super().run_in_executor(executor, func, *args)
         future = self.create_future()
 
-        def run() -> None:
+        def run() -> Callable[[], None]:
             outcome: tuple[Any, BaseException | None]
             try:
                 outcome = (func(*args), None)
             except BaseException as error:  # noqa: BLE001 - the future raises it
                 outcome = (None, error)
+            return partial(pass_on, *outcome)
+
+        def pass_on(result: Any, error: BaseException | None) -> None:
             with suppress(RuntimeError):  # the event loop is closed
-                self.call_soon_threadsafe(_set_outcome, future, *outcome)
+                self.call_soon_threadsafe(_set_outcome, future, result, error)
 
         self.threads.run(run)
         return future
@@ -222,22 +226,24 @@ class LoopThread:
             self.remove(client)
 
     def abandon_after_fork(self) -> None:
-        """Replaces the inherited sockets in a forked process; the parent continues to use them.
+        """Closes the inherited sockets in a forked process; the parent continues to use them.
 
-        Each file descriptor becomes one of the null device. So a socket that Python destroys in the
-        child is not the parent's any more, and brokers notice when the parent closes a connection.
+        Otherwise a broker would not notice that the parent has closed a connection. Each file
+        descriptor becomes the end of a pipe, because the objects that have its number stay: if they
+        closed the number later, they could close a new file of the child.
         """
         self.is_forked = self.is_ending = True
-        null = os.open(os.devnull, os.O_RDWR)
-        try:
-            for key in [*(self._selector.get_map() or {}).values()]:
-                with suppress(OSError):
-                    os.dup2(null, key.fd, inheritable=False)
-            if hasattr(self._selector, "fileno"):
-                with suppress(OSError):
-                    os.dup2(null, self._selector.fileno(), inheritable=False)
-        finally:
-            os.close(null)
+        numbers = [key.fd for key in (self._selector.get_map() or {}).values()]
+        if isinstance(self._selector, selectors.EpollSelector):
+            numbers.append(
+                self._selector.fileno()
+            )  # the parent and the child share what it watches
+        reading, writing = os.pipe()
+        os.close(writing)
+        for number in numbers:
+            with suppress(OSError):
+                os.dup2(reading, number, inheritable=False)
+        os.close(reading)
 
 
 class _State:

@@ -66,8 +66,8 @@ class Transaction(Wrapper[_Transaction]):
         Records that were not sent fail with TransactionAbortedError. Raises FatalTransactionError
         if the transaction cannot be aborted, or if its commit has raised this error. Raises
         ConfigurationError if the transaction is committed, or if another thread is committing it.
-        If the call is cancelled, the event loop's thread still aborts the transaction, while the
-        call raises KeyboardInterrupt, within `cancelled_close_ms` and `error_flush_ms`.
+        If Ctrl-C interrupts the call, the event loop's thread still aborts the transaction, while
+        the call raises KeyboardInterrupt, within `cancelled_close_ms` and `error_flush_ms`.
         """
         self._call(self._wrapped.abort)
 

@@ -12,6 +12,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -31,6 +32,10 @@ _JOIN_S: Final = 0.1
 class WorkerThreads:
     """Daemon threads that run functions; a function never waits for a free thread.
 
+    A function returns another function, which passes on its outcome. The thread counts as free
+    before it passes on the outcome: so `n` tasks, each with one function at a time, need `n`
+    threads.
+
     They are no `concurrent.futures.ThreadPoolExecutor`, because that runs no function any more when
     the interpreter exits, and the client then still has to commit offsets and to look up brokers.
     """
@@ -42,8 +47,8 @@ class WorkerThreads:
         self._workers: set[_Worker] = set()
         self._is_closed = False
 
-    def run(self, function: Callable[[], object]) -> None:
-        """Calls `function` in an idle thread, or in a new one."""
+    def run(self, function: Callable[[], Callable[[], object]]) -> None:
+        """Calls `function` and then its result in an idle thread, or in a new one."""
         with self._lock:
             worker = self._idle.pop() if self._idle else None
             if worker is None:
@@ -77,16 +82,18 @@ class _Worker:
     """A thread, and the queue of the functions that it calls; None ends the thread."""
 
     def __init__(self, threads: WorkerThreads, name: str) -> None:
-        self.functions: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self.functions: SimpleQueue[Callable[[], Callable[[], object]] | None] = SimpleQueue()
         self._threads = threads
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.thread.start()
 
     def _run(self) -> None:
         while (function := self.functions.get()) is not None:
-            function()
-            del function
-            if not self._threads.on_idle(self):
+            pass_on = function()
+            is_idle = self._threads.on_idle(self)
+            pass_on()
+            del function, pass_on
+            if not is_idle:
                 return
 
 
@@ -125,8 +132,8 @@ class _TaskCalls:
 
     # In the thread
 
-    def run(self, context: Context, function: Callable[[], object]) -> None:
-        """Calls `function`, and passes its outcome to the task."""
+    def run(self, context: Context, function: Callable[[], object]) -> Callable[[], object]:
+        """Calls `function`; returns a function that passes the outcome to the task."""
         _current.calls = self
         result, error = None, None
         try:
@@ -136,11 +143,13 @@ class _TaskCalls:
         finally:
             _current.calls = None
         try:
-            self.loop.call_soon_threadsafe(self._end, result, error)
-        except RuntimeError:  # the event loop is closed: no task waits
-            pass
+            return partial(self._pass_on, result, error)
         finally:
             error = None  # the traceback of the error refers to this frame
+
+    def _pass_on(self, result: object, error: BaseException | None) -> None:
+        with suppress(RuntimeError):  # the event loop is closed: no task waits
+            self.loop.call_soon_threadsafe(self._end, result, error)
 
     # In the event loop
 

@@ -9,14 +9,14 @@ from typing import Final
 
 __all__ = ["sync_docstring"]
 
-#: Expressions in the docstrings, and their replacements, in this order. A paragraph without any of
-#: them stays as it is.
+#: Expressions in the docstrings, and their replacements, in this order. A space stands for any
+#: white space, because sentences are wrapped.
 _REPLACEMENTS: Final = (
-    (r"`async\s+with`", "`with`"),
-    (r"`async\s+with ", "`with "),
-    (r"`async\s+for`", "`for`"),
-    (r"`async\s+for ", "`for "),
-    (r"`(ack = )?await\s+delivery`", r"`\1delivery.result()`"),
+    (r"`async with`", "`with`"),
+    (r"`async with ", "`with "),
+    (r"`async for`", "`for`"),
+    (r"`async for ", "`for "),
+    (r"`(ack = )?await delivery`", r"`\1delivery.result()`"),
     (r"`await (\w+[^`]*)`", r"`\1`"),
     (r"`aclose`", "`close`"),
     (
@@ -26,39 +26,43 @@ _REPLACEMENTS: Final = (
         "the event loop.",
     ),
     (
-        r"An `anext` that is cancelled, as\s+by `asyncio.wait_for`, loses no record and does not "
-        r"end\s+the\s+iteration",
+        r"An `anext` that is cancelled, as by `asyncio.wait_for`, loses no record and does not "
+        r"end the iteration",
         "A call that Ctrl-C interrupts loses no record and does not end the iteration",
     ),
     (r"A cancelled call loses no record", "A call that Ctrl-C interrupts loses no record"),
-    (r"are functions or coroutine\s+functions", "are plain functions, which run in threads"),
+    (r"are functions or coroutine functions", "are plain functions, which run in threads"),
     (r"If the call is cancelled,", "If Ctrl-C interrupts the call,"),
     (r"if the call is cancelled,", "if Ctrl-C interrupts the call,"),
-    (r"If `close` is cancelled, once or\s+repeatedly,", "If Ctrl-C interrupts `close`,"),
+    (r"If `close` is cancelled, once or repeatedly,", "If Ctrl-C interrupts `close`,"),
     (
-        r"it (still )?(sends|commits|completes|aborts)([^.]*?),?\s+before\s+it\s+raises\s+"
+        r"it (still )?(sends|commits|completes|aborts)([^.]*?),? before it raises "
         r"CancelledError",
         r"the event loop's thread \1\2\3, while the call raises KeyboardInterrupt",
     ),
     (r"After the cancellation, callbacks", "After the interruption, callbacks"),
     (
-        r"handlers of\s+`run` have the sum of\s+`cancelled_close_ms` and `error_flush_ms`, and are "
-        r"then\s+cancelled",
+        r"handlers of `run` have the sum of `cancelled_close_ms` and `error_flush_ms`, and are "
+        r"then cancelled",
         "handlers of `run` have the sum of `cancelled_close_ms` and `error_flush_ms`; their "
         "threads are then left to themselves",
     ),
+    (
+        r"An attempt that still runs at the deadline is cancelled",
+        "The call does not wait for an attempt that still runs at the deadline",
+    ),
     (r"another task", "another thread"),
     (r"block raises an exception, or is cancelled,", "block raises an exception,"),
-    (r"a cancellation, for\s+example by a timeout,", "an interruption by Ctrl-C"),
+    (r"a cancellation, for example by a timeout,", "an interruption by Ctrl-C"),
     (r"after a cancellation or a timeout that", "after an interruption by Ctrl-C that"),
     (r"Cancelling this call during the wait", "An interruption of this call during the wait"),
     (r"if `run` is cancelled", "if Ctrl-C interrupts the call"),
     (
-        r"then cancels these\s+handlers",
+        r"then cancels these handlers",
         "then no longer waits for them: their next calls of the client raise CancelledError",
     ),
     (
-        r"With `cancel_lost`, `run`\s+cancels handlers of lost partitions at once",
+        r"With `cancel_lost`, `run` cancels handlers of lost partitions at once",
         "With `cancel_lost`, `run` does not wait for handlers of lost partitions, and their next "
         "calls of the client raise CancelledError",
     ),
@@ -79,7 +83,7 @@ def sync_docstring(docstring: str, indent: int) -> str:
     text = inspect.cleandoc(docstring)
     changed = text
     for pattern, replacement in _REPLACEMENTS:
-        changed = re.sub(pattern, replacement, changed, flags=re.DOTALL)
+        changed = re.sub(pattern.replace(" ", r"\s+"), replacement, changed, flags=re.DOTALL)
     paragraphs = [_wrapped(each, indent) for each in changed.split("\n\n")]
     return "\n\n".join(paragraphs)
 
