@@ -15,7 +15,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 CHECKED := $(wildcard kproto codegen/kproto_codegen cloudevents/kproto_cloudevents \
 	pipeline/kproto_pipeline pipeline/pyspark_kproto tools tests examples)
-GENERATED := kproto/messages kproto/schema kproto/protocol/error_table.py docs/explanation/modules.md
+GENERATED := kproto/messages kproto/schema kproto/protocol/error_table.py kproto/sync \
+	docs/explanation/modules.md
 # Tests that need nothing but Python.
 ALONE := not kafka and not peers and not pulsar and not reference and not spark and not browser
 QUICK := $(ALONE) and not slow
@@ -106,8 +107,9 @@ types: $(STAMP) ## mypy --strict, and pyright on what users see
 imports: $(STAMP) ## the layers and what each package may import
 	$(BIN)/lint-imports --config import-contracts.toml
 
-regen: $(STAMP) ## generate the messages and the list of modules again; fail if that changes a file
+regen: $(STAMP) ## generate messages, the blocking client and the list of modules again; fail if that changes a file
 	$(BIN)/kproto-codegen generate
+	$(BIN)/python -m tools.sync
 	$(BIN)/python -m tools.docs.modules
 	@changed="$$(git status --porcelain -- $(GENERATED))"; test -z "$$changed" || { \
 		git --no-pager diff --stat -- $(GENERATED); echo "$$changed"; \

@@ -3,7 +3,7 @@
 The event loop's thread decodes a list of records. The calling thread takes the records of the list
 one after the other, without the event loop: a step of the list's iterator is one operation in
 Python, also while the event loop reads how far the iteration is. So a record counts as processed
-when the caller asks for the next one, as in the asyncio face.
+when the caller asks for the next one, as in the asyncio client.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _NoRecords:
 
 
 class _Iteration(Iterator[T]):
-    """Yields the items of an iteration of the asyncio face.
+    """Yields the items of an iteration of the asyncio client.
 
     The fetches in flight are cancelled at the end of the iteration, by `close`, and when the
     iteration is garbage-collected.

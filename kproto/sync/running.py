@@ -21,7 +21,7 @@ from .loop_thread import LoopThread
 
 __all__ = ["run_until_stopped"]
 
-#: The signal by which service managers end a service, as in the asyncio face.
+#: The signal by which service managers end a service, as in the asyncio client.
 _DEFAULT: Final = (signal.SIGTERM,)
 
 

@@ -2,7 +2,7 @@
 
 Handlers of `run`, rebalance callbacks and operations of `retrying` are plain functions, which may
 block: each of them runs in a thread. If such a function calls a method of `kproto.sync`, the task
-that awaits the function makes the call. So the client sees the same task as in the asyncio face:
+that awaits the function makes the call. So the client sees the same task as in the asyncio client:
 it refuses to close a consumer in its own callback, and a cancelled handler ends at its next call.
 """
 
