@@ -32,6 +32,7 @@ TABLES: Final = {
     "proxy": "Clients with and without kproto proxy",
     "cloudevents": "CloudEvents in Kafka records",
     "metrics": "Cost of the metrics in the client",
+    "sync": "Cost of the blocking client over the asyncio client",
     "security": "TLS and SASL: cost in the client",
     "spark": "Spark: reads, streams, writes and the job, compared with the JVM connector",
 }
