@@ -16,12 +16,18 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-RIGHT = [HERE / "right.py", HERE / "cloudevents_right.py", HERE / "codecs_right.py"]
+RIGHT = [
+    HERE / "right.py",
+    HERE / "cloudevents_right.py",
+    HERE / "codecs_right.py",
+    HERE / "sync_right.py",
+]
 #: Files with mistakes, and the least number of mistakes in each.
 WRONG = [
     (HERE / "wrong.py", 40),
     (HERE / "cloudevents_wrong.py", 30),
     (HERE / "codecs_wrong.py", 15),
+    (HERE / "sync_wrong.py", 9),
 ]
 FILES = [str(path) for path in (*RIGHT, *(path for path, _ in WRONG))]
 

@@ -7,6 +7,7 @@ import builtins
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -146,6 +147,7 @@ class _Module:
         if "overload" in decorators:
             yield "        ..."
             return
+        self._check_result(method)
         docstring = ast.get_docstring(method, clean=False)
         if docstring is not None:
             yield from _docstring_lines(docstring, 8)
@@ -169,6 +171,21 @@ class _Module:
         how = "_call" if isinstance(method, ast.AsyncFunctionDef) else "_call_plain"
         returned = "" if returns == "None" else "return "
         return f"{returned}self.{how}({call})"
+
+    def _check_result(self, method: Function) -> None:
+        """Raises LookupError if a method returns an asyncio object, and no code wraps it."""
+        if method.returns is None or method.name in self.cls.bodies:
+            return
+        for node in ast.walk(method.returns):
+            if not isinstance(node, ast.Name) or node.id == self.cls.name:
+                continue
+            where = f"{self.cls.name}.{method.name} returns {node.id}"
+            if node.id in BY_NAME or node.id in REPLACED:
+                raise LookupError(
+                    f"{where}: add code that wraps it to `bodies`, in tools/sync/classes"
+                )
+            if _is_awaitable_class(self.imports.get(node.id, "")):
+                raise LookupError(f"{where}: add the class to CLASSES, in tools/sync/classes")
 
     # Names
 
@@ -242,6 +259,27 @@ class _Module:
     def _type_variables(self, code: str) -> list[str]:
         names = {each.id for each in ast.walk(ast.parse(code)) if isinstance(each, ast.Name)}
         return [text for name in sorted(names) if (text := self._type_variable(name))]
+
+
+@cache
+def _is_awaitable_class(where: str) -> bool:
+    """Returns True if a class has public coroutine functions, or can be awaited.
+
+    `where` is its module and name, as `module:name`.
+    """
+    module, _, name = where.partition(":")
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    if not module.startswith("kproto.client") or not path.exists():
+        return False
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            methods = [each for each in node.body if isinstance(each, Function)]
+            return any(
+                each.name == "__await__"
+                or (isinstance(each, ast.AsyncFunctionDef) and not each.name.startswith("_"))
+                for each in methods
+            )
+    return False
 
 
 def _sync_arguments(arguments: ast.arguments) -> ast.arguments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 import kproto.sync
 from tools.sync.classes import CLASSES, SyncClass
-from tools.sync.emit import emitted, emitted_path
+from tools.sync.emit import _is_awaitable_class, emitted, emitted_path
 from tools.sync.prose import sync_docstring
 from tools.sync.types_of_sync import sync_type
 
@@ -94,6 +95,29 @@ def test_each_public_name_is_defined() -> None:
     assert {*kproto.sync.__all__} <= {*dir(kproto.sync)}
     with pytest.raises(AttributeError, match="no public name 'Nothing'"):
         kproto.sync.Nothing  # noqa: B018
+
+
+def test_method_whose_result_nothing_wraps_is_refused() -> None:
+    client = next(each for each in CLASSES if each.name == "Client")
+    for name in ("producer", "connection"):
+        without = {key: body for key, body in client.bodies.items() if key != name}
+        with pytest.raises(LookupError, match=f"Client.{name} returns .*add code"):
+            emitted(replace(client, bodies=without))
+    with pytest.raises(LookupError, match=r"Client.settings: add its type"):
+        emitted(replace(client, attributes={}))
+
+
+def test_awaitable_classes_are_recognized() -> None:
+    found = {
+        name: _is_awaitable_class(f"kproto.client.{name}")
+        for name in (
+            "producer.producer:Producer",
+            "producer.acks:Acks",
+            "network.connection:BrokerConnection",
+            "metadata.cluster:TopicInfo",
+        )
+    }
+    assert [*found.values()] == [True, False, True, False]
 
 
 def test_paragraphs_without_a_change_keep_their_text() -> None:

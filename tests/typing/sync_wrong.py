@@ -1,0 +1,32 @@
+"""Mistakes with the blocking client that a type checker must report, each marked `# error`.
+
+Checkers read this file; it is never run. Every other line must be free of errors.
+"""
+
+from __future__ import annotations
+
+import kproto.sync
+from kproto import Record
+from kproto.messages import MetadataResponse
+
+
+async def handle(record: Record) -> None: ...
+
+
+def handle_text(text: str) -> None: ...
+
+
+def wrong_calls(client: kproto.sync.Client, producer: kproto.sync.Producer) -> None:
+    client.request(MetadataResponse())  # error: a response is no request
+    producer.send("t", "text")  # error: a value is bytes
+    producer.send_many("t", ["text"])  # error: values are bytes
+    producer.enqueue("t", b"x").result(timeout=1.0)  # error: the name is timeout_ms
+    client.producer(linger=5)  # error: the name is linger_ms
+    client.consumer("t", instance_id="i")  # error: for a group
+
+
+def wrong_runs(consumer: kproto.sync.GroupConsumer) -> None:
+    consumer.run(handle_text)  # error: without `decode` the argument is a record
+    consumer.run(handle, worker=3)  # error: the name is workers
+    for record in consumer:
+        print(record.vale)  # error: no such field
