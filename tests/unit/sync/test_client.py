@@ -111,6 +111,47 @@ def test_hundred_threads_use_one_client(broker: ThreadedBroker) -> None:
     assert len(broker.call(lambda it: it.records("one"))) == 500
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_calls_during_a_close_end(broker: ThreadedBroker, others: int) -> None:
+    """No call waits for an event loop that has ended, also if another client keeps it running."""
+    open_clients = [kproto.sync.Client(broker.bootstrap) for _ in range(others)]
+    for each in open_clients:
+        each.refresh()
+    for _ in range(10):
+        client = kproto.sync.Client(broker.bootstrap)
+        producer = client.producer()
+        errors: list[BaseException] = []
+        started = threading.Barrier(9)
+
+        def work(
+            client: kproto.sync.Client = client,
+            producer: kproto.sync.Producer = producer,
+            started: threading.Barrier = started,
+            errors: list[BaseException] = errors,
+        ) -> None:
+            client.topic("t")
+            started.wait()
+            try:
+                while True:
+                    producer.send("t", b"x")
+                    client.refresh(["t"])
+                    assert client.metrics()["requests"]
+            except kproto.KprotoError as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        client.close()
+        for thread in threads:
+            thread.join(20)
+        assert len(errors) == 8
+        assert client_threads() == ["kproto.sync"] * others
+    for each in open_clients:
+        each.close()
+
+
 def test_client_works_in_a_thread_with_a_running_event_loop(broker: ThreadedBroker) -> None:
     async def cell() -> int:
         with kproto.sync.Client(broker.bootstrap) as client:

@@ -216,6 +216,17 @@ def test_last_record_of_a_list_is_in_flight_until_the_next_poll() -> None:
     assert comparison.poll.processed_offset(state) == 3  # after the offset without a record
 
 
+def test_dropped_partition_leaves_no_record_to_a_thread_that_steps_the_iterator() -> None:
+    comparison = Comparison()
+    comparison.buffer.batch_size = None
+    comparison.fetch(0, [4])
+    comparison.record()
+    remaining = comparison.buffer.remaining
+    comparison.buffer.drop(comparison.states[0])
+    assert next(remaining, None) is None
+    assert comparison.poll.in_flight == [InFlightRange(comparison.states[0], 0, 1)]
+
+
 @pytest.mark.parametrize(
     ("durations_s", "sizes"),
     [
