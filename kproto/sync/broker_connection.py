@@ -11,6 +11,7 @@ from typing import TypeVar
 from ..client.network.connection import BrokerConnection as _BrokerConnection
 from ..client.settings import Address
 from ..messages.base import Request, Response
+from ..protocol.negotiation import ApiRange
 from .wrapper import Wrapper
 
 __all__ = ["BrokerConnection"]
@@ -27,6 +28,11 @@ class BrokerConnection(Wrapper[_BrokerConnection]):
     def address(self) -> Address:
         """The address of the broker."""
         return self._wrapped.address
+
+    @property
+    def ranges(self) -> Mapping[int, ApiRange]:
+        """The versions of each API that the broker supports, by API key."""
+        return self._wrapped.ranges
 
     @property
     def message_magic(self) -> int:

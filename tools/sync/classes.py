@@ -118,6 +118,7 @@ CLASSES: Final = (
         ),
         attributes={
             "address": "Address",
+            "ranges": "Mapping[int, ApiRange]",
             "message_magic": "int",
             "finalized_features": "Mapping[str, int]",
         },

@@ -37,6 +37,7 @@ _ATTRIBUTES: Final = {
     "settings": "The settings.",
     "undelivered": "The records by topic that have failed, and whose error no call has raised.",
     "address": "The address of the broker.",
+    "ranges": "The versions of each API that the broker supports, by API key.",
     "message_magic": "The newest record format that the broker accepts.",
     "finalized_features": "The level of each finalized feature by name (KIP-584).",
 }
