@@ -1,9 +1,10 @@
 """Implements Kafka's protocol; its messages are generated from Kafka's own definitions.
 
-`kproto.Client` is the entry point. `import kproto` is fast, because each public name is loaded at
-its first use. The packages can be used by themselves: `kproto.messages` (a class for every
-message), `kproto.records` (record batches), `kproto.protocol` (both sides of a connection without
-I/O), `kproto.broker` (a broker in memory), `kproto.schema` (the definitions).
+`kproto.Client` is the entry point; `kproto.sync.Client` is the client without asyncio. `import
+kproto` is fast, because each public name is loaded at its first use. The packages can be used by
+themselves: `kproto.messages` (a class for every message), `kproto.records` (record batches),
+`kproto.protocol` (both sides of a connection without I/O), `kproto.broker` (a broker in memory),
+`kproto.schema` (the definitions).
 
 `kproto.__compiled__` is True if the codecs run compiled, from a platform wheel. If the environment
 variable KPROTO_PURE is 1, such a wheel runs its Python sources instead.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +26,7 @@ __all__ = ["WorkerThreads", "run_in_thread", "submit_to_task"]
 
 T = TypeVar("T")
 
-#: How long the end of the event loop waits for a thread whose function still runs, in seconds.
+#: How long the end of the event loop waits for threads whose functions still run, in seconds.
 _JOIN_S: Final = 0.1
 
 
@@ -73,9 +74,11 @@ class WorkerThreads:
             workers = [*self._workers]
         for worker in idle:
             worker.functions.put(None)
-        for worker in workers:
+        ends_at = time.monotonic() + _JOIN_S
+        for worker in sorted(workers, key=lambda each: each not in idle):
             if worker.thread is not threading.current_thread():
-                worker.thread.join(None if worker in idle else _JOIN_S)
+                left_s = max(0.0, ends_at - time.monotonic())
+                worker.thread.join(None if worker in idle else left_s)
 
 
 class _Worker:
