@@ -31,7 +31,9 @@ from ..client.producer.settings import CompressionName, RequiredAcks
 from ..client.producer.transactions.open_transaction import OpenTransaction
 from ..client.settings import ClientSettings
 from ..clock import SYSTEM_CLOCK, Clock
+from ..codecs.protocols import AnyDecoder, AnyEncoder
 from ..messages.base import Request, Response
+from ..records.type_variables import K, U, V
 from ..security.mechanisms import Sasl
 from ..security.properties import PropertySource
 from ..security.tls import AnyTls
@@ -340,6 +342,8 @@ class Client(ClientWrapper):
     def producer(
         self,
         *,
+        key: AnyEncoder[K] | None = None,
+        value: AnyEncoder[V] | None = None,
         compression: CompressionName | None = None,
         batch_bytes: int | None = None,
         buffer_bytes: int | None = None,
@@ -354,19 +358,23 @@ class Client(ClientWrapper):
         transaction_timeout_ms: int | None = None,
         two_phase_commit: bool | None = None,
         **kafka_names: Unpack[ProducerNames],
-    ) -> Producer:
+    ) -> Producer[K, V]:
         """Creates a producer, to be used with `with`; see `Producer`.
 
-        The arguments are the fields of `kproto.client.producer.settings.ProducerSettings`, and have
-        the defaults of these fields; properties of `from_properties` override the defaults. Kafka's
-        names are accepted, too: `compression_type`, `batch_size`, `buffer_memory`,
-        `enable_idempotence`, `max_in_flight_requests_per_connection`. With a `transactional_id` the
-        producer sends records in transactions; see `Producer.transaction`. Raises
-        ConfigurationError for an invalid argument, for the `transactional_id` of an open producer
-        of this client, and once the client is closed.
+        `key` and `value` are the codecs of keys and values: encoders, see `kproto.codecs`. Without
+        a codec, keys or values are bytes. The other arguments are the fields of
+        `kproto.client.producer.settings.ProducerSettings`, and have the defaults of these fields;
+        properties of `from_properties` override the defaults. Kafka's names are accepted, too:
+        `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
+        `max_in_flight_requests_per_connection`. With a `transactional_id` the producer sends
+        records in transactions; see `Producer.transaction`. Raises ConfigurationError for an
+        invalid argument, for the `transactional_id` of an open producer of this client, and once
+        the client is closed.
         """
         producer, create_again = self._create_part(
             lambda client: client.producer(
+                key=key,
+                value=value,
                 compression=compression,
                 batch_bytes=batch_bytes,
                 buffer_bytes=buffer_bytes,
@@ -390,6 +398,9 @@ class Client(ClientWrapper):
         self,
         topics: str | Iterable[str] | Iterable[TopicPartition],
         *,
+        key: AnyDecoder[K] | None = None,
+        value: AnyDecoder[V] | None = None,
+        undecodable: type[U] | None = None,
         group: None = None,
         start: Start = "earliest",
         stop_at_end: bool = False,
@@ -402,13 +413,16 @@ class Client(ClientWrapper):
         max_poll_records: int = 500,
         allow_auto_create_topics: bool = False,
         **kafka_names: Unpack[ConsumerNames],
-    ) -> Consumer: ...
+    ) -> Consumer[K, V, U]: ...
 
     @overload
     def consumer(
         self,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
+        key: AnyDecoder[K] | None = None,
+        value: AnyDecoder[V] | None = None,
+        undecodable: type[U] | None = None,
         group: str,
         start: GroupStart = "earliest",
         max_partition_fetch_bytes: int = FETCH_BYTES,
@@ -434,12 +448,15 @@ class Client(ClientWrapper):
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
         **kafka_names: Unpack[GroupConsumerNames],
-    ) -> GroupConsumer: ...
+    ) -> GroupConsumer[K, V, U]: ...
 
     def consumer(
         self,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
+        key: AnyDecoder[K] | None = None,
+        value: AnyDecoder[V] | None = None,
+        undecodable: type[U] | None = None,
         group: str | None = _UNSET,
         start: Start | GroupStart | None = _UNSET,
         stop_at_end: bool = False,
@@ -466,7 +483,7 @@ class Client(ClientWrapper):
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
         **kafka_names: Any,
-    ) -> Consumer | GroupConsumer:
+    ) -> Consumer[K, V, U] | GroupConsumer[K, V, U]:
         """Creates a consumer of whole topics, or of single partitions; to be used with `for`.
 
         `start` is "earliest", "latest", an offset for each partition, or a time. A time is an aware
@@ -490,14 +507,24 @@ class Client(ClientWrapper):
         threads. Their argument is a list of partitions, each a (topic, number). `on_revoked` is
         called before partitions are revoked, while their offsets can still be committed;
         `on_assigned` and `on_lost` are called after partitions are assigned or lost. If `on_lost`
-        is None, `on_revoked` is called instead. The other arguments are those of
-        `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are accepted,
-        too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
-        `GroupConsumer`. Raises ConfigurationError for an invalid argument, and once the client is
-        closed.
+        is None, `on_revoked` is called instead.
+
+        `key` and `value` are the codecs of keys and values: decoders, see `kproto.codecs`. Without
+        a codec, keys or values are bytes. For a record that a codec cannot decode, an iteration
+        raises UndecodableRecordError, and the next call continues after the record; with
+        `undecodable=kproto.Undecodable` it returns an `Undecodable`, a record with the bytes and
+        the error. In `GroupConsumer.run` such a record is a dead letter.
+
+        The other arguments are those of `kproto.client.groups.settings.GroupSettings`, with times
+        in ms. Kafka's names are accepted, too, such as `auto_offset_reset`, `isolation_level`,
+        `group_instance_id`. See `Consumer` and `GroupConsumer`. Raises ConfigurationError for an
+        invalid argument, and once the client is closed.
         """
         arguments: dict[str, Any] = {
             "topics": topics,
+            "key": key,
+            "value": value,
+            "undecodable": undecodable,
             "group": group,
             "start": start,
             "stop_at_end": stop_at_end,
@@ -528,8 +555,8 @@ class Client(ClientWrapper):
         for name in ("on_assigned", "on_revoked", "on_lost"):
             arguments[name] = threaded_callback(name, arguments[name])
 
-        def create_consumer(client: _Client) -> _Consumer | _GroupConsumer:
-            created: _Consumer | _GroupConsumer = client.consumer(**arguments)
+        def create_consumer(client: _Client) -> _Consumer[K, V, U] | _GroupConsumer[K, V, U]:
+            created: _Consumer[K, V, U] | _GroupConsumer[K, V, U] = client.consumer(**arguments)
             return created
 
         consumer, create_again = self._create_part(create_consumer)

@@ -9,12 +9,13 @@ from types import TracebackType
 from typing import Self
 
 from ..client.consumer.consumer import Consumer as _Consumer
+from ..records.type_variables import K, U, V
 from .record_stream import RecordStream
 
 __all__ = ["Consumer"]
 
 
-class Consumer(RecordStream[_Consumer]):
+class Consumer(RecordStream[_Consumer[K, V, U], K, V, U]):
     """Yields the records of partitions; `Client.consumer` creates it.
 
     `for record in consumer` yields single records. `for fetched in consumer.record_lists()` yields
@@ -28,6 +29,8 @@ class Consumer(RecordStream[_Consumer]):
     then the last error is raised. Raises BrokerResponseError for other error codes. For bytes that
     are no records, returns the records before the bytes, and then raises CorruptBatchError. Raises
     UnreadableRecordError once for an unreadable record; the next call continues after the record.
+    With codecs, raises UndecodableRecordError in the same way. In annotations, `Consumer` yields
+    records of bytes, and `Consumer[str, Order]` records with decoded keys and values.
     """
 
     __slots__ = ()

@@ -19,6 +19,7 @@ from ..client.processing.handlers import BatchFailures
 from ..client.processing.run_summary import RunSummary
 from ..client.processing.settings import RunArguments, TransactionalRunArguments
 from ..records import Record
+from ..records.type_variables import K, U, V
 from .handler_transaction import HandlerTransaction
 from .record_stream import RecordStream
 from .running import run_until_stopped
@@ -29,7 +30,7 @@ __all__ = ["GroupConsumer"]
 D = TypeVar("D")
 
 
-class GroupConsumer(RecordStream[_GroupConsumer]):
+class GroupConsumer(RecordStream[_GroupConsumer[K, V, U], K, V, U]):
     """Yields the records of its assigned partitions; `Client.consumer` creates it.
 
     Iterations work as the iterations of `Consumer`, and have no end. Use the consumer with `with`:
@@ -81,7 +82,7 @@ class GroupConsumer(RecordStream[_GroupConsumer]):
     @overload
     def run(
         self,
-        handler: Callable[[Record], object],
+        handler: Callable[[Record[K, V]], object],
         *,
         decode: None = None,
         transactional_id: None = None,
@@ -93,7 +94,7 @@ class GroupConsumer(RecordStream[_GroupConsumer]):
         self,
         handler: Callable[[D], object],
         *,
-        decode: Callable[[Record], D],
+        decode: Callable[[Record[K, V]], D],
         transactional_id: None = None,
         **settings: Unpack[RunArguments],
     ) -> RunSummary: ...
@@ -101,7 +102,7 @@ class GroupConsumer(RecordStream[_GroupConsumer]):
     @overload
     def run(
         self,
-        handler: Callable[[Record, HandlerTransaction], object],
+        handler: Callable[[Record[K, V], HandlerTransaction], object],
         *,
         decode: None = None,
         transactional_id: str,
@@ -113,7 +114,7 @@ class GroupConsumer(RecordStream[_GroupConsumer]):
         self,
         handler: Callable[[D, HandlerTransaction], object],
         *,
-        decode: Callable[[Record], D],
+        decode: Callable[[Record[K, V]], D],
         transactional_id: str,
         **settings: Unpack[TransactionalRunArguments],
     ) -> RunSummary: ...
@@ -122,7 +123,7 @@ class GroupConsumer(RecordStream[_GroupConsumer]):
         self,
         handler: Callable[..., object],
         *,
-        decode: Callable[[Record], Any] | None = None,
+        decode: Callable[[Record[K, V]], Any] | None = None,
         transactional_id: str | None = None,
         **settings: Unpack[TransactionalRunArguments],
     ) -> RunSummary:
@@ -138,7 +139,7 @@ class GroupConsumer(RecordStream[_GroupConsumer]):
         record is retried as `retries` says: the default is 3 times, or 0 times with `retry_topics`.
         Then it is sent to the next of `retry_topics`, and finally to `dead_letter_topic`, with
         failure headers (`kproto.failure_of`); without a dead letter topic `run` raises the error.
-        If `decode` raises, the record is a dead letter at once.
+        If `decode` or a codec of the consumer raises, the record is a dead letter at once.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if Ctrl-C interrupts the call, or if the consumer is closed. At the
@@ -160,7 +161,7 @@ class GroupConsumer(RecordStream[_GroupConsumer]):
     @overload
     def run_batches(
         self,
-        handler: Callable[[list[Record]], BatchFailures],
+        handler: Callable[[list[Record[K, V]]], BatchFailures],
         *,
         batch_size: int = 500,
         transactional_id: None = None,
@@ -170,7 +171,7 @@ class GroupConsumer(RecordStream[_GroupConsumer]):
     @overload
     def run_batches(
         self,
-        handler: Callable[[list[Record], HandlerTransaction], BatchFailures],
+        handler: Callable[[list[Record[K, V]], HandlerTransaction], BatchFailures],
         *,
         batch_size: int = 500,
         transactional_id: str,

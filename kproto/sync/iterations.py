@@ -1,28 +1,32 @@
 """Iterations over the records of a consumer: they wait for the event loop once a list of records.
 
-The event loop's thread decodes a list of records. The calling thread takes the records of the list
-one after the other, without the event loop: a step of the list's iterator is one operation in
-Python, also while the event loop reads how far the iteration is. So a record counts as processed
-when the caller asks for the next one, as in the asyncio client.
+The event loop's thread reads a list of records. The calling thread takes the records of the list
+one after the other, without the event loop, and applies codecs to them: a step of the list's
+iterator is one operation in Python, also while the event loop reads how far the iteration is. So a
+record counts as processed when the caller asks for the next one, as in the asyncio client.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final, Protocol, Self, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from ..client.consumer import record_stream
 from ..client.fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from ..records import Record
+from ..records.type_variables import K, U, V
 
 __all__ = [
+    "DecodedRecordIteration",
     "Poller",
     "RawBatchIteration",
     "RecordIteration",
     "RecordListIteration",
     "ValueIteration",
+    "record_iteration",
 ]
 
 T = TypeVar("T")
@@ -88,25 +92,61 @@ class _Iteration(Iterator[T]):
         self._consumer._end(self._iteration.aclose)
 
 
-class RecordIteration(_Iteration[Record]):
+class RecordIteration(_Iteration[Record[K, V] | U], Generic[K, V, U]):
     """Yields single records."""
 
     __slots__ = ("__weakref__", "_buffer")
 
-    def __init__(self, consumer: Poller, iteration: record_stream.RecordIteration) -> None:
+    def __init__(self, consumer: Poller, iteration: record_stream.RecordIteration[K, V, U]) -> None:
         super().__init__(consumer, iteration)
         self._buffer: _Buffer = iteration._buffer
         _iterations.add(self)
 
-    def __next__(self) -> Record:
+    def __next__(self) -> Record[K, V] | U:
         """Returns the next record; a call that Ctrl-C interrupts removes no record."""
         for record in self._buffer.remaining:
-            return record
+            return record  # type: ignore[return-value]  # without codecs, K and V are bytes
         return self._next()
 
 
+class DecodedRecordIteration(RecordIteration[K, V, U]):
+    """Yields single records; the calling thread decodes them by the codecs of the consumer."""
+
+    __slots__ = ("_decoder", "_poll")
+
+    def __init__(
+        self, consumer: Poller, iteration: record_stream.DecodedRecordIteration[K, V, U]
+    ) -> None:
+        super().__init__(consumer, iteration)
+        self._decoder = iteration._decoder
+        self._poll: Any = partial(record_stream._Iteration.__anext__, iteration)
+
+    def __next__(self) -> Record[K, V] | U:
+        """Returns the next record; a call that Ctrl-C interrupts during its wait removes none.
+
+        Raises UndecodableRecordError for an undecodable record, unless the consumer returns an
+        `Undecodable` for it; the next call continues after the record.
+        """
+        for record in self._buffer.remaining:
+            return self._decoder.decode(record)
+        try:
+            polled: Record = self._consumer._poll_call(self._poll)
+        except StopAsyncIteration:
+            raise StopIteration from None
+        return self._decoder.decode(polled)
+
+
+def record_iteration(
+    consumer: Poller, iteration: record_stream.RecordIteration[K, V, U]
+) -> RecordIteration[K, V, U]:
+    """Returns the blocking form of an iteration over single records."""
+    if isinstance(iteration, record_stream.DecodedRecordIteration):
+        return DecodedRecordIteration(consumer, iteration)
+    return RecordIteration(consumer, iteration)
+
+
 #: All iterations, whose records belong to the parent process after a fork.
-_iterations: Final[WeakSet[RecordIteration]] = WeakSet()
+_iterations: Final[WeakSet[RecordIteration[Any, Any, Any]]] = WeakSet()
 
 
 def _drop_records() -> None:
@@ -119,13 +159,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_drop_records)
 
 
-class RecordListIteration(_Iteration[FetchedRecords]):
+class RecordListIteration(_Iteration[FetchedRecords[K, V, U]], Generic[K, V, U]):
     """Yields `FetchedRecords`, none of them empty."""
 
     __slots__ = ()
 
 
-class ValueIteration(_Iteration[FetchedValues]):
+class ValueIteration(_Iteration[FetchedValues[V, U]], Generic[V, U]):
     """Yields `FetchedValues`, none of them empty."""
 
     __slots__ = ()

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from types import TracebackType
-from typing import Any, Self
+from types import GenericAlias, TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from ..client.producer.acks import Acks
 from ..client.producer.batch import Ack
@@ -21,22 +21,27 @@ from ..client.producer_record import (
     SupportsKafkaRecord,
     check_many,
 )
+from ..records.type_variables import K, V
 from .deliveries import BatchDelivery, Delivery
-from .iterator_sends import send_iterator
+from .iterator_sends import send_iterator, send_records
 from .producer_wrapper import ProducerWrapper
 from .transaction import Transaction
 
 __all__ = ["Producer"]
 
 
-class Producer(ProducerWrapper):
+class Producer(ProducerWrapper[K, V]):
     """Sends records, and waits for their acks by all in-sync replicas, or as `acks` says.
 
     `Client.producer` creates it; `settings` are its settings. Raises ConfigurationError for a
-    setting that contradicts a setting of the client, or that the brokers do not support.
+    setting that contradicts a setting of the client, or that the brokers do not support. In
+    annotations, `Producer` sends bytes, and `Producer[str, Order]` keys and values for codecs.
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # `typing.Generic` knows no defaults of type variables before Python 3.13
+        __class_getitem__ = classmethod(GenericAlias)
 
     @property
     def settings(self) -> ProducerSettings:
@@ -126,9 +131,9 @@ class Producer(ProducerWrapper):
     def send(
         self,
         topic: str,
-        value: bytes | None,
+        value: V | None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         headers: Headers = (),
         timestamp: int | None = None,
         partition: int | None = None,
@@ -157,9 +162,9 @@ class Producer(ProducerWrapper):
     def enqueue(
         self,
         topic: str,
-        value: bytes | None,
+        value: V | None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         headers: Headers = (),
         timestamp: int | None = None,
         partition: int | None = None,
@@ -202,7 +207,8 @@ class Producer(ProducerWrapper):
 
         Brokers before Kafka 0.11 cannot store headers (Kafka binding 1.3). For these brokers the
         default mode is structured, and the record has the event as JSON and no headers; a reader
-        must then pass `mode="structured"`, or the profile `json_events`.
+        must then pass `mode="structured"`, or the profile `json_events`. The codecs of the producer
+        do not apply to the event.
 
         Raises the error of an event that cannot be converted, EncodeError for an object that is no
         event, and the errors of `send`.
@@ -254,7 +260,7 @@ class Producer(ProducerWrapper):
             **options,
         )
 
-    def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> Acks:
+    def send_many(self, topic: str, values: Iterable[V | ProducerRecord[K, V] | None]) -> Acks:
         """Sends many records; waits until all are acked.
 
         An element is a value, or a `ProducerRecord` with key, headers and so on. Records of one
@@ -270,10 +276,7 @@ class Producer(ProducerWrapper):
         collection such as a list, the DeliveryError also has its unread records. If `values` is an
         iterator, it still yields its unread records.
         """
-        if not isinstance(values, Collection):
-            check_many("values", values, one="record", of_one="send")
-            return send_iterator(self._call, self._wrapped, topic, values)
-        return self._call(self._wrapped.send_many, topic, values)
+        return send_records(self._call, self._wrapped, topic, values)
 
     def send_batch(self, topic: str, partition: int, records: EncodedRecords) -> BatchDelivery:
         """Appends a batch of encoded records, for callers that encode many records at once.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 from ..client.producer.producer import Producer
+from ..records.type_variables import K, V
 from .wrapper import Wrapper
 
 __all__ = ["ProducerWrapper"]
 
 
-class ProducerWrapper(Wrapper[Producer]):
+class ProducerWrapper(Wrapper[Producer[K, V]], Generic[K, V]):
     """Makes the calls of a producer, which a child process may create again.
 
     A child process does not create a producer with a transactional id again, because the second

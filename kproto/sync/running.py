@@ -27,7 +27,7 @@ _DEFAULT: Final = (signal.SIGTERM,)
 
 def run_until_stopped(
     thread: LoopThread,
-    consumer: GroupConsumer,
+    consumer: GroupConsumer[Any, Any, Any],
     run: Callable[..., Any],
     handler: Callable[..., Any],
     transactional_id: str | None,

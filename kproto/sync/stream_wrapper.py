@@ -10,7 +10,7 @@ from .wrapper import Wrapper
 
 __all__ = ["S", "StreamWrapper"]
 
-S = TypeVar("S", bound=RecordStream)
+S = TypeVar("S", bound="RecordStream[Any, Any, Any]")
 T = TypeVar("T")
 P = ParamSpec("P")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from ..client.commits.offset_requests import CommittedOffset
 from ..client.metadata.cluster import TopicPartition
@@ -104,7 +104,7 @@ class Transaction(Wrapper[_Transaction]):
 
     def commit_offsets(
         self,
-        offsets: GroupConsumer | Mapping[TopicPartition, int | CommittedOffset],
+        offsets: GroupConsumer[Any, Any, Any] | Mapping[TopicPartition, int | CommittedOffset],
         *,
         group_id: str | None = None,
     ) -> None:

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import assert_type
 
 import kproto
 import kproto.sync
-from kproto import Ack, Acks, Record, RunSummary
+from kproto import (
+    Ack,
+    Acks,
+    FetchedRecords,
+    FetchedValues,
+    ProducerRecord,
+    Record,
+    RunSummary,
+    Undecodable,
+)
+from kproto.codecs import IntCodec, JsonCodec, StringCodec
 from kproto.messages import MetadataRequest, MetadataResponse
+
+
+@dataclass
+class Order:
+    number: int
+
+
+ORDER = JsonCodec(to_json=asdict, from_json=lambda data: Order(**data))
 
 
 def right_requests(client: kproto.sync.Client) -> None:
@@ -64,3 +83,63 @@ def right_runs(consumer: kproto.sync.GroupConsumer) -> None:
 
 def right_types() -> None:
     assert_type(kproto.sync.Client.from_properties("client.properties"), kproto.sync.Client)
+
+
+def right_reads_with_codecs(client: kproto.sync.Client) -> None:
+    consumer = client.consumer("orders", key=StringCodec(), value=ORDER)
+    assert_type(consumer, kproto.sync.Consumer[str, Order])
+    for record in consumer:
+        assert_type(record, Record[str, Order])
+        assert_type(record.value, Order | None)
+    for fetched in consumer.record_lists():
+        assert_type(fetched, FetchedRecords[str, Order])
+    for values in consumer.values():
+        assert_type(values, FetchedValues[Order])
+    assert_type(consumer.poll(100), dict[tuple[str, int], list[Record[str, Order]]])
+    passed_on(consumer)
+    of_group = client.consumer("orders", group="g", value=IntCodec(), undecodable=Undecodable)
+    assert_type(of_group, kproto.sync.GroupConsumer[bytes, int, Undecodable])
+    for each in of_group:
+        assert_type(each, Record[bytes, int] | Undecodable)
+
+
+def passed_on(
+    consumer: kproto.sync.Consumer[str, Order],
+) -> kproto.sync.Consumer[str, Order]:
+    return consumer
+
+
+def right_sends_with_codecs(client: kproto.sync.Client) -> None:
+    with client.producer(key=StringCodec(), value=ORDER, transactional_id="tx") as producer:
+        assert_type(producer, kproto.sync.Producer[str, Order])
+        producer.send("orders", Order(1), key="a")
+        producer.enqueue("orders", None, key="a").result()
+        producer.send_many("orders", (ProducerRecord(Order(n), "a") for n in range(3)))
+        with (
+            producer.transaction() as transaction,
+            client.consumer("orders", group="g", value=ORDER) as consumer,
+        ):
+            transaction.commit_offsets(consumer)
+
+
+def handle_order(record: Record[str, Order]) -> None: ...
+
+
+def handle_orders(records: list[Record[str, Order]]) -> dict[int, Exception]:
+    return {}
+
+
+def handle_order_in_transaction(
+    record: Record[str, Order], transaction: kproto.sync.HandlerTransaction
+) -> None: ...
+
+
+def number_of(record: Record[str, Order]) -> str:
+    return "" if record.value is None else str(record.value.number)
+
+
+def right_runs_with_codecs(consumer: kproto.sync.GroupConsumer[str, Order]) -> None:
+    consumer.run(handle_order)
+    consumer.run(handle_text, decode=number_of)
+    consumer.run(handle_order_in_transaction, transactional_id="tx")
+    consumer.run_batches(handle_orders)

@@ -6,7 +6,8 @@ Checkers read this file; it is never run. Every other line must be free of error
 from __future__ import annotations
 
 import kproto.sync
-from kproto import Record
+from kproto import ProducerRecord, Record
+from kproto.codecs import IntCodec, StringCodec
 from kproto.messages import MetadataResponse
 
 
@@ -30,3 +31,23 @@ def wrong_runs(consumer: kproto.sync.GroupConsumer) -> None:
     consumer.run(handle, worker=3)  # error: the name is workers
     for record in consumer:
         print(record.vale)  # error: no such field
+
+
+def handle_bytes(record: Record) -> None: ...
+
+
+def wrong_codecs(client: kproto.sync.Client) -> None:
+    producer = client.producer(key=StringCodec(), value=IntCodec())
+    producer.send("t", "text")  # error: the value is no int
+    producer.send("t", 1, key=b"k")  # error: the key is no str
+    producer.enqueue("t", b"1")  # error: the value is no int
+    producer.send_many("t", [ProducerRecord("v", 1)])  # error: key and value exchanged
+    client.producer(value=5)  # error: no encoder
+    client.consumer("t", value="utf-8")  # error: no decoder
+    consumer = client.consumer("t", group="g", key=StringCodec(), value=IntCodec())
+    consumer.run(handle_bytes)  # error: the handler wants bytes
+    consumer.run_batches(lambda records: records[0].value)  # error: no dict of failures
+    for record in consumer:
+        print(record.value + 1)  # error: a tombstone has None
+    of_bytes: kproto.sync.Consumer = client.consumer("t", value=IntCodec())  # error: of int
+    print(of_bytes)

@@ -50,13 +50,6 @@ _ADMIN_AREAS: Final = {
     "TransactionAdmin": "transaction_admin",
 }
 
-_SEND_ITERATOR: Final = """\
-if not isinstance(values, Collection):
-    check_many("values", values, one="record", of_one="send")
-    return send_iterator(self._call, self._wrapped, topic, values)
-return self._call(self._wrapped.send_many, topic, values)
-"""
-
 _SEND_EVENTS: Final = """\
 wrapped = self._wrapped
 if not isinstance(events, Collection):
@@ -73,8 +66,8 @@ arguments: dict[str, Any] = {{items}}
 for name in ("on_assigned", "on_revoked", "on_lost"):
     arguments[name] = threaded_callback(name, arguments[name])
 
-def create_consumer(client: _Client) -> _Consumer | _GroupConsumer:
-    created: _Consumer | _GroupConsumer = client.consumer(**arguments)
+def create_consumer(client: _Client) -> _Consumer[K, V, U] | _GroupConsumer[K, V, U]:
+    created: _Consumer[K, V, U] | _GroupConsumer[K, V, U] = client.consumer(**arguments)
     return created
 
 consumer, create_again = self._create_part(create_consumer)
@@ -127,10 +120,15 @@ CLASSES: Final = (
         "RecordStream",
         "consumer/record_stream",
         "record_stream",
-        bases="StreamWrapper[S]",
-        imports={"StreamWrapper": ".stream_wrapper", "S": ".stream_wrapper"},
+        bases="StreamWrapper[S], Generic[S, K, V, U]",
+        imports={
+            "StreamWrapper": ".stream_wrapper",
+            "S": ".stream_wrapper",
+            "Generic": "typing",
+            "record_iteration": ".iterations",
+        },
         bodies={
-            "__aiter__": "return RecordIteration(self, self._wrapped.__aiter__())",
+            "__aiter__": "return record_iteration(self, self._wrapped.__aiter__())",
             "record_lists": "return RecordListIteration(self, self._wrapped.record_lists())",
             "values": "return ValueIteration(self, self._wrapped.values())",
             "raw_batches": "return RawBatchIteration(self, self._wrapped.raw_batches())",
@@ -141,14 +139,14 @@ CLASSES: Final = (
         "Consumer",
         "consumer/consumer",
         "consumer",
-        bases="RecordStream[{wrapped}]",
+        bases="RecordStream[{wrapped}[K, V, U], K, V, U]",
         imports={"RecordStream": ".record_stream"},
     ),
     SyncClass(
         "GroupConsumer",
         "consumer/group_consumer",
         "group_consumer",
-        bases="RecordStream[{wrapped}]",
+        bases="RecordStream[{wrapped}[K, V, U], K, V, U]",
         imports={
             "RecordStream": ".record_stream",
             "HandlerTransaction": ".handler_transaction",
@@ -167,7 +165,7 @@ CLASSES: Final = (
         "Transaction",
         "producer/transactions/transaction",
         "transaction",
-        imports={"GroupConsumer": ".group_consumer"},
+        imports={"GroupConsumer": ".group_consumer", "Any": "typing"},
         bodies={
             "commit_offsets": (
                 "source = offsets._wrapped if isinstance(offsets, GroupConsumer) else offsets\n"
@@ -179,7 +177,7 @@ CLASSES: Final = (
         "Producer",
         "producer/producer",
         "producer",
-        bases="ProducerWrapper",
+        bases="ProducerWrapper[K, V]",
         imports={
             "ProducerWrapper": ".producer_wrapper",
             "Transaction": ".transaction",
@@ -188,6 +186,7 @@ CLASSES: Final = (
             "Collection": "collections.abc",
             "check_many": "..client.producer_record",
             "send_iterator": ".iterator_sends",
+            "send_records": ".iterator_sends",
         },
         attributes={
             "settings": "ProducerSettings",
@@ -203,7 +202,7 @@ CLASSES: Final = (
             "send_batch": (
                 "return BatchDelivery(self._binding, self._call(self._wrapped.send_batch, {args}))"
             ),
-            "send_many": _SEND_ITERATOR,
+            "send_many": "return send_records(self._call, self._wrapped, topic, values)",
             "send_events": _SEND_EVENTS,
         },
     ),

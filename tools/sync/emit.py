@@ -42,6 +42,10 @@ _ATTRIBUTES: Final = {
     "finalized_features": "The level of each finalized feature by name (KIP-584).",
 }
 
+#: The statement by which `Producer[str, Order]` works in annotations that are evaluated.
+_ALIAS: Final = "__class_getitem__ = classmethod(GenericAlias)"
+_ALIAS_REASON: Final = "`typing.Generic` knows no defaults of type variables before Python 3.13"
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -92,6 +96,9 @@ class _Module:
         yield from _docstring_lines(ast.get_docstring(node, clean=False) or "", 4)
         yield ""
         yield "    __slots__ = ()"
+        if any(isinstance(each, ast.If) and _is_alias(each) for each in node.body):
+            yield f"\n    if not TYPE_CHECKING:  # {_ALIAS_REASON}"
+            yield f"        {_ALIAS}"
         for name in self._public_attributes():
             yield f"\n    @property\n    def {name}(self) -> {cls.attributes[name]}:"
             yield f'        """{_ATTRIBUTES[name]}"""\n        return self._wrapped.{name}'
@@ -281,6 +288,11 @@ def _is_awaitable_class(where: str) -> bool:
                 for each in methods
             )
     return False
+
+
+def _is_alias(statement: ast.If) -> bool:
+    """Returns True for the statement of a generic class that makes its subscripts."""
+    return [ast.unparse(each) for each in statement.body] == [_ALIAS]
 
 
 def _sync_arguments(arguments: ast.arguments) -> ast.arguments:

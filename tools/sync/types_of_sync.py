@@ -20,6 +20,9 @@ REPLACED: Final = {
     "TransactionalOffsetSource": ("GroupConsumer", "group_consumer"),
 }
 
+#: The arguments of replaced types that are generic, if the asyncio type is not.
+_ARGUMENTS: Final = {"TransactionalOffsetSource": "Any, Any, Any"}
+
 
 def sync_type(annotation: ast.expr) -> ast.expr:
     """Returns the type of the blocking client: `T` for `Awaitable[T]`, for example."""
@@ -36,5 +39,8 @@ class _Changes(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in REPLACED:
-            return ast.Name(REPLACED[node.id][0], ast.Load())
+            name = REPLACED[node.id][0]
+            arguments = _ARGUMENTS.get(node.id)
+            text = name if arguments is None else f"{name}[{arguments}]"
+            return ast.parse(text, mode="eval").body
         return node

@@ -22,7 +22,7 @@ class ChunkedSend:
     Records of other calls for the topic may come between two chunks.
     """
 
-    def __init__(self, producer: Producer, topic: str) -> None:
+    def __init__(self, producer: Producer[Any, Any], topic: str) -> None:
         self._producer = producer
         self._topic = topic
         self._acks = Acks()

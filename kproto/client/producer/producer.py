@@ -664,6 +664,15 @@ class Producer(Generic[K, V]):
             raise failure from failure.cause
         return acks
 
+    def _encoded(
+        self, topic: str, values: Iterable[V | ProducerRecord[K, V] | None]
+    ) -> Iterable[Any]:
+        """Returns the records of `values` with encoded keys and values: without codecs, `values`.
+
+        The blocking client calls it, and reads the result in the thread that sends the records.
+        """
+        return values
+
     async def send_batch(
         self, topic: str, partition: int, records: EncodedRecords
     ) -> BatchDelivery:
