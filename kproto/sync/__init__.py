@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .group_consumer import GroupConsumer
     from .handler_transaction import HandlerTransaction
     from .producer import Producer
+    from .share_consumer import ShareConsumer
     from .transaction import Transaction
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "GroupConsumer",
     "HandlerTransaction",
     "Producer",
+    "ShareConsumer",
     "Transaction",
 ]
 
@@ -45,6 +47,7 @@ _MODULES: Final = {
     "GroupConsumer": ".group_consumer",
     "HandlerTransaction": ".handler_transaction",
     "Producer": ".producer",
+    "ShareConsumer": ".share_consumer",
     "Transaction": ".transaction",
 }
 

@@ -16,14 +16,21 @@ from ..client.commits.offset_requests import CommittedOffset
 from ..client.consumer.consumer import Consumer as _Consumer
 from ..client.consumer.consumer import Start
 from ..client.consumer.group_consumer import GroupConsumer as _GroupConsumer
+from ..client.consumer.share_parts import ResultCallback
 from ..client.fetch.fetch_options import FETCH_BYTES
 from ..client.fetch.fetch_requests import FetchedPartition
 from ..client.fetch.list_offsets import OffsetSpec
 from ..client.fetch.start_options import GroupStart
 from ..client.groups.assignor import Assignor
 from ..client.groups.settings import DEFAULT_ASSIGNORS
+from ..client.groups.share.settings import AcknowledgementMode, AcquireMode
 from ..client.groups.subscription import TopicPattern
-from ..client.kafka_names import ConsumerNames, GroupConsumerNames, ProducerNames
+from ..client.kafka_names import (
+    ConsumerNames,
+    GroupConsumerNames,
+    ProducerNames,
+    ShareConsumerNames,
+)
 from ..client.metadata.cluster import Cluster, TopicInfo, TopicPartition
 from ..client.metadata.request_router import BrokerAnswer
 from ..client.producer.partitioner import Partitioner, PartitionerName
@@ -43,6 +50,7 @@ from .client_wrapper import ClientWrapper
 from .consumer import Consumer
 from .group_consumer import GroupConsumer
 from .producer import Producer
+from .share_consumer import ShareConsumer
 from .threaded_functions import RebalanceCallback, threaded, threaded_callback
 
 if TYPE_CHECKING:
@@ -564,3 +572,48 @@ class Client(ClientWrapper):
         if isinstance(consumer, _GroupConsumer):
             return GroupConsumer(self._binding, consumer, again)
         return Consumer(self._binding, consumer, again)
+
+    def share_consumer(
+        self,
+        topics: str | Iterable[str],
+        *,
+        group: str | None = None,
+        acknowledgement: AcknowledgementMode | None = None,
+        acquire_mode: AcquireMode | None = None,
+        max_poll_records: int | None = None,
+        max_wait_ms: int | None = None,
+        fetch_min_bytes: int | None = None,
+        fetch_max_bytes: int | None = None,
+        max_poll_interval_ms: int | None = None,
+        leave_timeout_ms: int | None = None,
+        on_acknowledged: ResultCallback | None = None,
+        **kafka_names: Unpack[ShareConsumerNames],
+    ) -> ShareConsumer:
+        """Creates a consumer of a share group (KIP-932, Kafka 4.2); see `ShareConsumer`.
+
+        `on_acknowledged` is called with an `AcknowledgeResult` for each partition whose
+        acknowledgements were answered. The other arguments are those of
+        `kproto.client.groups.share.settings.ShareGroupSettings`, with times in ms; properties of
+        `from_properties` override the defaults that both kinds of groups have, and have the default
+        `group`. Kafka's names are accepted, too: `share_acknowledgement_mode`,
+        `share_acquire_mode`, `fetch_max_wait_ms`. The isolation level and the duration of locks are
+        configs of the group (`share.isolation.level`, `share.record.lock.duration.ms`). Raises
+        ConfigurationError for an invalid argument, without a group, and once the client is closed.
+        """
+        consumer, create_again = self._create_part(
+            lambda client: client.share_consumer(
+                topics,
+                group=group,
+                acknowledgement=acknowledgement,
+                acquire_mode=acquire_mode,
+                max_poll_records=max_poll_records,
+                max_wait_ms=max_wait_ms,
+                fetch_min_bytes=fetch_min_bytes,
+                fetch_max_bytes=fetch_max_bytes,
+                max_poll_interval_ms=max_poll_interval_ms,
+                leave_timeout_ms=leave_timeout_ms,
+                on_acknowledged=on_acknowledged,
+                **kafka_names,
+            )
+        )
+        return ShareConsumer(self._binding, consumer, create_again)

@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from ..client.consumer import record_stream
+from ..client.consumer import record_stream, share_consumer
 from ..client.fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
+from ..client.fetch.share.acquisition import ShareRecord
 from ..records import Record
 from ..records.type_variables import K, U, V
 
@@ -25,11 +26,14 @@ __all__ = [
     "RawBatchIteration",
     "RecordIteration",
     "RecordListIteration",
+    "ShareIteration",
+    "ShareListIteration",
     "ValueIteration",
     "record_iteration",
 ]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 R = TypeVar("R")
 
 
@@ -43,10 +47,19 @@ class Poller(Protocol):
     def _end(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
 
 
+class _Source(Protocol[T_co]):
+    """An iteration of the asyncio client."""
+
+    async def __anext__(self) -> T_co: ...
+
+    async def aclose(self) -> None: ...
+
+
 class _Buffer(Protocol):
     """The records that a consumer has polled, and that the caller has not taken."""
 
-    remaining: Iterator[Record]
+    @property
+    def remaining(self) -> Iterator[Record]: ...
 
 
 class _NoRecords:
@@ -65,7 +78,7 @@ class _Iteration(Iterator[T]):
 
     __slots__ = ("_consumer", "_iteration")
 
-    def __init__(self, consumer: Poller, iteration: record_stream._Iteration[T]) -> None:
+    def __init__(self, consumer: Poller, iteration: _Source[T]) -> None:
         self._consumer = consumer
         self._iteration = iteration
 
@@ -145,8 +158,31 @@ def record_iteration(
     return RecordIteration(consumer, iteration)
 
 
+class ShareIteration(_Iteration[ShareRecord]):
+    """Yields single records of a share consumer."""
+
+    __slots__ = ("__weakref__", "_buffer")
+
+    def __init__(self, consumer: Poller, iteration: share_consumer.ShareIteration) -> None:
+        super().__init__(consumer, iteration)
+        self._buffer: _Buffer = iteration._buffer
+        _iterations.add(self)
+
+    def __next__(self) -> ShareRecord:
+        """Returns the next record; a call that Ctrl-C interrupts removes no record."""
+        for record in self._buffer.remaining:
+            return record  # type: ignore[return-value]  # a share consumer has such records
+        return self._next()
+
+
+class ShareListIteration(_Iteration[list[ShareRecord]]):
+    """Yields lists of records of a share consumer, each of one partition."""
+
+    __slots__ = ()
+
+
 #: All iterations, whose records belong to the parent process after a fork.
-_iterations: Final[WeakSet[RecordIteration[Any, Any, Any]]] = WeakSet()
+_iterations: Final[WeakSet[RecordIteration[Any, Any, Any] | ShareIteration]] = WeakSet()
 
 
 def _drop_records() -> None:

@@ -1,4 +1,4 @@
-"""Runs the handlers of `GroupConsumer.run` and `run_batches` in threads, until a signal stops them.
+"""Runs the handlers of `run` and `run_batches` in threads, until a signal stops them.
 
 Python calls signal handlers in the main thread only, and the event loop has another thread. So the
 thread that calls `run` handles the signals, if it is the main thread.
@@ -11,18 +11,25 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ..client.consumer.group_consumer import GroupConsumer
-from ..client.processing.run_summary import RunSummary
-from ..client.processing.settings import run_settings
+from ..client.consumer.share_consumer import ShareConsumer
+from ..client.processing.run_summary import RunSummary, ShareRunSummary
+from ..client.processing.settings import RunSettings, run_settings
 from ..wire.errors import ConfigurationError
 from .loop_thread import LoopThread
 
-__all__ = ["run_until_stopped"]
+__all__ = ["run_share_until_stopped", "run_until_stopped"]
 
 #: The signal by which service managers end a service, as in the asyncio client.
 _DEFAULT: Final = (signal.SIGTERM,)
+
+
+class _Stoppable(Protocol):
+    """A consumer whose `run` stops at a signal."""
+
+    def _on_stop_signal(self) -> None: ...
 
 
 def run_until_stopped(
@@ -39,14 +46,36 @@ def run_until_stopped(
     if signals are to be handled outside of the main thread.
     """
     signals = run_settings(transactional_id, _known(settings)).stop_on
-    arguments = {**settings, "stop_on": (), "transactional_id": transactional_id}
+    arguments = {**settings, "transactional_id": transactional_id}
+    summary: RunSummary = _run(thread, consumer, run, handler, signals, arguments)
+    return summary
 
+
+def run_share_until_stopped(
+    thread: LoopThread,
+    consumer: ShareConsumer,
+    handler: Callable[..., Any],
+    settings: dict[str, Any],
+) -> ShareRunSummary:
+    """Calls `run` of a share consumer in the event loop, as `run_until_stopped` does."""
+    signals = RunSettings.of(order="none", **settings).stop_on
+    summary: ShareRunSummary = _run(thread, consumer, consumer.run, handler, signals, settings)
+    return summary
+
+
+def _run(
+    thread: LoopThread,
+    consumer: _Stoppable,
+    run: Callable[..., Any],
+    handler: Callable[..., Any],
+    signals: tuple[int, ...] | None,
+    arguments: dict[str, Any],
+) -> Any:
     def stop() -> None:
         thread.loop.call_soon_threadsafe(consumer._on_stop_signal)
 
     with _signals_handled(signals, stop):
-        summary: RunSummary = thread.call(run, handler, undo=None, **arguments)
-    return summary
+        return thread.call(run, handler, undo=None, **{**arguments, "stop_on": ()})
 
 
 def _known(settings: dict[str, Any]) -> Any:

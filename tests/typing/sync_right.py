@@ -9,12 +9,15 @@ import kproto
 import kproto.sync
 from kproto import (
     Ack,
+    AcknowledgeResult,
     Acks,
     FetchedRecords,
     FetchedValues,
     ProducerRecord,
     Record,
     RunSummary,
+    ShareRecord,
+    ShareRunSummary,
     Undecodable,
 )
 from kproto.codecs import IntCodec, JsonCodec, StringCodec
@@ -79,6 +82,23 @@ def right_runs(consumer: kproto.sync.GroupConsumer) -> None:
     consumer.run(handle_text, decode=lambda record: str(record.value))
     consumer.run(handle_in_transaction, transactional_id="tx")
     consumer.run_batches(lambda records: {0: ValueError()}, batch_size=5)
+
+
+def handle_shared(record: ShareRecord) -> None: ...
+
+
+def right_share_groups(client: kproto.sync.Client) -> None:
+    with client.share_consumer("t", group="g", acknowledgement="explicit") as consumer:
+        assert_type(consumer, kproto.sync.ShareConsumer)
+        for record in consumer:
+            assert_type(record, ShareRecord)
+            consumer.accept(record)
+        for records in consumer.record_lists():
+            consumer.release(records)
+        assert_type(consumer.poll(10)["t", 0], list[ShareRecord])
+        assert_type(consumer.commit(), list[AcknowledgeResult])
+        assert_type(consumer.run(handle_shared, workers=3), ShareRunSummary)
+        consumer.run(handle_text, decode=lambda record: str(record.delivery_count))
 
 
 def right_types() -> None:

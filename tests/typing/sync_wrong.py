@@ -51,3 +51,11 @@ def wrong_codecs(client: kproto.sync.Client) -> None:
         print(record.value + 1)  # error: a tombstone has None
     of_bytes: kproto.sync.Consumer = client.consumer("t", value=IntCodec())  # error: of int
     print(of_bytes)
+
+
+def wrong_share_groups(client: kproto.sync.Client, record: Record) -> None:
+    consumer = client.share_consumer("t", group="g", acknowledgement="explicit")
+    consumer.accept(record)  # error: no record of a share group
+    consumer.run(handle_text)  # error: without `decode` the argument is a record
+    consumer.run(print, order="key")  # error: a share group has no order
+    client.share_consumer("t", acknowledgement="both")  # error: no such mode

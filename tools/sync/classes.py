@@ -94,6 +94,12 @@ return run_until_stopped(
 )
 """
 
+_RUN_SHARE: Final = """\
+called = threaded_handler(handler, decode, None)
+arguments: dict[str, Any] = {**settings}
+return run_share_until_stopped(self._binding.thread(), self._wrapped, called, arguments)
+"""
+
 CLASSES: Final = (
     SyncClass(
         "HandlerTransaction",
@@ -159,6 +165,23 @@ CLASSES: Final = (
             "run_batches": _RUN.format(
                 name="run_batches", decode="None", more=', "batch_size": batch_size'
             ),
+        },
+    ),
+    SyncClass(
+        "ShareConsumer",
+        "consumer/share_consumer",
+        "share_consumer",
+        bases="ShareWrapper",
+        imports={
+            "ShareWrapper": ".share_wrapper",
+            "run_share_until_stopped": ".running",
+            "threaded_handler": ".threaded_functions",
+        },
+        bodies={
+            "__aiter__": "return ShareIteration(self, self._wrapped.__aiter__())",
+            "record_lists": "return ShareListIteration(self, self._wrapped.record_lists())",
+            "poll": "return self._poll_call(self._wrapped.poll, {args})",
+            "run": _RUN_SHARE,
         },
     ),
     SyncClass(
@@ -241,6 +264,7 @@ CLASSES: Final = (
             "Consumer": ".consumer",
             "GroupConsumer": ".group_consumer",
             "Producer": ".producer",
+            "ShareConsumer": ".share_consumer",
             "_GroupConsumer": "..client.consumer.group_consumer:GroupConsumer",
             "_Consumer": "..client.consumer.consumer:Consumer",
             "threaded": ".threaded_functions",
@@ -271,6 +295,11 @@ CLASSES: Final = (
                 "return Producer(self._binding, producer, create_again)"
             ),
             "consumer": _CONSUMER,
+            "share_consumer": (
+                "consumer, create_again = self._create_part("
+                "lambda client: client.share_consumer({args}))\n"
+                "return ShareConsumer(self._binding, consumer, create_again)"
+            ),
         },
     ),
 )

@@ -36,7 +36,7 @@ _REPLACEMENTS: Final = (
     (r"if the call is cancelled,", "if Ctrl-C interrupts the call,"),
     (r"If `close` is cancelled, once or repeatedly,", "If Ctrl-C interrupts `close`,"),
     (
-        r"it (still )?(sends|commits|completes|aborts)([^.]*?),? before it raises "
+        r"it (still )?(sends|commits|completes|aborts|does so)([^.]*?),? before it raises "
         r"CancelledError",
         r"the event loop's thread \1\2\3, while the call raises KeyboardInterrupt",
     ),
@@ -60,6 +60,11 @@ _REPLACEMENTS: Final = (
     (
         r"then cancels these handlers",
         "then no longer waits for them: their next calls of the client raise CancelledError",
+    ),
+    (
+        r"cancels them and releases their records",
+        "then releases the records of the others and no longer waits for them: their next calls of "
+        "the client raise CancelledError",
     ),
     (
         r"With `cancel_lost`, `run` cancels handlers of lost partitions at once",

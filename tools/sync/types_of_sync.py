@@ -15,6 +15,8 @@ REPLACED: Final = {
     "RawBatchIteration": ("RawBatchIteration", "iterations"),
     "RecordIteration": ("RecordIteration", "iterations"),
     "RecordListIteration": ("RecordListIteration", "iterations"),
+    "ShareIteration": ("ShareIteration", "iterations"),
+    "ShareListIteration": ("ShareListIteration", "iterations"),
     "ValueIteration": ("ValueIteration", "iterations"),
     "RebalanceCallback": ("RebalanceCallback", "threaded_functions"),
     "TransactionalOffsetSource": ("GroupConsumer", "group_consumer"),

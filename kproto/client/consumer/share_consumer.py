@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar, Unpack, overload
@@ -19,7 +20,7 @@ from ...unclosed import call_in_loop, finalize, warn_unclosed
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, UnsupportedVersionError
 from ..core.yielding import LoopYielder
-from ..fetch.share.acquisition import AcknowledgeType, ShareRecord
+from ..fetch.share.acquisition import AcknowledgeType, LockLostError, ShareRecord
 from ..fetch.share.buffer import ShareBuffer
 from ..fetch.share.requests import AcknowledgeResult, FetchLimits
 from ..groups.share.settings import ShareGroupSettings
@@ -472,6 +473,20 @@ class ShareConsumer:
                 "reads it"
             )
         return await self._run(record_handler(handler, decode), checked)
+
+    def _on_stop_signal(self) -> None:
+        """Stops `run`, as a signal of `stop_on` does; the blocking client handles the signals."""
+        if self._parts.pool is not None:
+            self._parts.pool.on_signal()
+
+    def _release_unreceived(self, records: Iterable[ShareRecord]) -> None:
+        """Releases records that a poll has returned, but that no caller has received.
+
+        The blocking client calls it, if its calling thread was interrupted when the poll had ended.
+        """
+        with suppress(LockLostError):  # the group delivers all of them again
+            for record in records:
+                self._fetcher.acknowledge(record, _RELEASE)
 
     async def _run(self, handle: Any, settings: RunSettings) -> ShareRunSummary:
         producer = None

@@ -14,8 +14,8 @@ PAGE = "docs/how-to/blocking.md"
 def test_programs_of_the_page_run_one_after_the_other() -> None:
     scope: dict[str, Any] = {}
     with threaded_broker() as broker:
-        for topic in ("orders", "bills"):
-            broker.call(lambda it, topic=topic: it.create_topic(topic))
+        broker.call(lambda it: it.create_topic("orders"))
+        broker.call(lambda it: it.create_topic("bills"))
         for program in blocks(page_text(PAGE), "python"):
             text = program.replace("localhost:9092", broker.bootstrap)
             exec(compile(text, PAGE, "exec"), scope)

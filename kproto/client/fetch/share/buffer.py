@@ -166,7 +166,8 @@ class ReturnedList:
 
         With `releases` releases them; returns the acquisitions of released records.
         """
-        count = self.returned_count
+        # One step of Python: the thread of a blocking client may take records at the same time.
+        count = len(self.records) - len(list(self.remaining))
         changed: list[Acquisition] = []
         if releases:
             before, self.accepted = self.accepted, 0

@@ -1,0 +1,54 @@
+"""`ShareWrapper`: the polls of a share consumer, whose records no interrupted call loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from itertools import chain
+from typing import Any, ParamSpec, TypeVar
+
+from ..client.consumer.share_consumer import ShareConsumer
+from ..client.fetch.share.acquisition import ShareRecord
+from .wrapper import Wrapper
+
+__all__ = ["ShareWrapper"]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class ShareWrapper(Wrapper[ShareConsumer]):
+    """Makes the calls of a share consumer."""
+
+    __slots__ = ()
+
+    def _poll_call(
+        self,
+        function: Callable[P, Coroutine[Any, Any, T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Polls; if the wait is interrupted, releases records that the poll has returned."""
+        wrapped = self._wrapped
+        polled: list[T] = []
+
+        async def poll() -> T:
+            result = await function(*args, **kwargs)
+            polled.append(result)
+            return result
+
+        def undo() -> None:
+            wrapped._release_unreceived(chain.from_iterable(map(_records_in, polled)))
+
+        result: T = self._binding.thread().call(poll, undo=undo)
+        return result
+
+    def _is_renewable(self) -> bool:
+        return self._object._loop is None  # it has not started
+
+
+def _records_in(polled: Any) -> Iterable[ShareRecord]:
+    """Returns the records of the result of a poll: of a record, a list, or lists by partition."""
+    if isinstance(polled, ShareRecord):
+        return [polled]
+    return chain.from_iterable(polled.values()) if isinstance(polled, dict) else polled
