@@ -1,4 +1,9 @@
-"""Runs an embedded broker, or a client, in a thread with an event loop of its own."""
+"""Runs an embedded broker, or a client, in a thread with an event loop of its own.
+
+Each `LoopThread` opens one object for one `with` block, in an event loop of its own. This differs
+from `kproto.sync.loop_thread`, whose event loop all blocking clients of a process share: that one
+also handles forks, Ctrl-C during a call and the exit of the interpreter, and runs handlers.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 The first client starts the thread, and the close of the last client ends it. A process that was
 forked has no thread of its parent: it starts another one. At the exit of the interpreter, open
 clients are closed, which sends their last records, commits, and leaves the groups.
+
+`kproto.loop_thread` differs: it opens one embedded broker, or one client of the pytest plugin, for
+a `with` block, in an event loop of its own, and handles neither forks nor interrupted calls.
 """
 
 from __future__ import annotations
