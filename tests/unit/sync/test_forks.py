@@ -40,6 +40,39 @@ def test_client_created_before_a_fork_works_in_both_processes(broker: ThreadedBr
     assert ended == (0, "0 1\n", "")
 
 
+SHARE = """
+import os
+
+client = kproto.sync.Client(bootstrap)
+unused = client.share_consumer("one", group="h")
+used = client.share_consumer("one", group="g")
+with client.producer() as producer:
+    producer.send_many("one", [b"x"] * 10)
+assert used.poll(0) == {}
+child = os.fork()
+if child == 0:
+    try:
+        used.poll(0)
+    except kproto.ConfigurationError as error:
+        assert "before the process was forked" in str(error)
+        assert unused.poll(0) == {}
+        client.close()
+        os._exit(3)
+    os._exit(4)
+_, status = os.waitpid(child, 0)
+assert used.poll(0) == {}
+client.close()
+print(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_share_consumer_that_was_used_before_a_fork_belongs_to_the_parent(
+    broker: ThreadedBroker,
+) -> None:
+    ended = run_program(SHARE, broker.bootstrap, *WARNINGS, "-W", "ignore::DeprecationWarning")
+    assert ended == (0, "3\n", "")
+
+
 AFTER = """
 import os, threading, time
 

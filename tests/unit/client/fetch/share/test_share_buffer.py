@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
+
 import pytest
 
-from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition
+from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition, ShareRecord
 from kproto.client.fetch.share.buffer import (
     CompletedShareFetch,
     ShareBuffer,
@@ -159,6 +163,32 @@ def test_revoked_partition_releases_records_that_were_not_returned() -> None:
     buffer.on_poll()
     assert list(current.states) == [ACCEPT, ACCEPT, RELEASE, RELEASE]
     assert offsets(buffer, 9) == [0, 1]
+
+
+def test_record_that_another_thread_takes_is_not_released() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(100):
+            buffer = Buffer()
+            (current,) = buffer.fetched((0, 299))
+            taken = offsets(buffer, 1)
+            remaining = buffer.remaining
+
+            def take(remaining: Iterator[ShareRecord] = remaining, to: list[int] = taken) -> None:
+                for record in remaining:
+                    to.append(record.offset)  # noqa: PERF401 - record by record
+
+            thread = threading.Thread(target=take)
+            thread.start()
+            while len(taken) < 2:
+                pass
+            buffer.release([TP])
+            thread.join()
+            released = [at for at, state in enumerate(current.states) if state == RELEASE]
+            assert taken + released == [*range(300)]
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_unlocked_records_are_never_returned_nor_accepted() -> None:
