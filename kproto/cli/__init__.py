@@ -61,6 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130  # the exit code of a shell after Ctrl-C
+    finally:
+        warnings = sys.modules.get(f"{__name__}.client_warnings")
+        if warnings is not None:  # the command had a client
+            warnings.stop_client_warnings()
     return code
 
 

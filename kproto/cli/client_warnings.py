@@ -7,7 +7,7 @@ import sys
 
 from .terminal_words import terminal_text
 
-__all__ = ["print_client_warnings"]
+__all__ = ["print_client_warnings", "stop_client_warnings"]
 
 
 class _Lines(logging.Handler):
@@ -21,8 +21,14 @@ class _Lines(logging.Handler):
 
 def print_client_warnings(*, quiet: bool) -> None:
     """Prints warnings of the client, such as retries; with `quiet`, prints only errors."""
+    stop_client_warnings()
+    logger = logging.getLogger("kproto")
+    logger.addHandler(_Lines(logging.ERROR if quiet else logging.WARNING))
+
+
+def stop_client_warnings() -> None:
+    """Ends `print_client_warnings`, because later warnings are not those of the command."""
     logger = logging.getLogger("kproto")
     for handler in list(logger.handlers):
         if isinstance(handler, _Lines):
             logger.removeHandler(handler)
-    logger.addHandler(_Lines(logging.ERROR if quiet else logging.WARNING))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn, TypeVar
 
 import pytest
@@ -18,7 +18,7 @@ from ..clock import SYSTEM_CLOCK
 from ..loop_thread import LoopThread
 from ..messages import InitProducerIdRequest
 from ..records import Record
-from ..wire.errors import ConfigurationError, UnsupportedVersionError
+from ..wire.errors import ConfigurationError, KprotoError, UnsupportedVersionError
 from .options import BrokerOptions
 
 __all__ = ["RealCluster", "real_cluster"]
@@ -204,12 +204,20 @@ class RealCluster:
 
     @property
     def groups(self) -> dict[str, GroupState]:
-        """Returns the groups of consumers by group id, with members, offsets and lag."""
+        """Returns the groups of consumers by group id, with members, offsets and lag.
+
+        Leaves out groups that cannot be described, for example because other users of the cluster
+        delete them, or their topics, at this moment.
+        """
 
         async def read(client: Client) -> dict[str, GroupState]:
-            listed = await client.admin.list_consumer_groups()
-            found = [await _state_of(client, each.group_id) for each in listed]
-            return {group.group_id: group for group in found if group is not None}
+            found: dict[str, GroupState] = {}
+            for each in await client.admin.list_consumer_groups():
+                with suppress(KprotoError):
+                    state = await _state_of(client, each.group_id)
+                    if state is not None:
+                        found[each.group_id] = state
+            return found
 
         return self._run(read)
 

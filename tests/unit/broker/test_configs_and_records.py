@@ -205,6 +205,7 @@ def test_the_table_has_every_setting_of_a_topic() -> None:
         "group.consumer.assignment.interval.ms",
         "group.coordinator.rebalance.protocols",
         "group.initial.rebalance.delay.ms",
+        "group.share.assignment.interval.ms",
         "listeners",
         "log.dirs",
         "node.id",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -183,3 +184,8 @@ def test_missing_group_hides_no_other(kproto: Run, topic: str) -> None:
 def test_unknown_type_of_groups_is_refused(kproto: Run) -> None:
     assert kproto("groups", "list", "--type", "foo").code == 2
     assert kproto("groups", "list", "--type", "classic", "--type", "Share").code == 0
+
+
+def test_warnings_of_later_clients_are_not_printed(kproto: Run, topic: str) -> None:
+    kproto("topics", "describe", topic)
+    assert not [each for each in logging.getLogger("kproto").handlers if "cli" in str(type(each))]
