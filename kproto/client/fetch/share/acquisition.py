@@ -50,7 +50,7 @@ class OffsetState(IntEnum):
     """The states of an offset besides an acknowledgement that waits to be sent (0 to 4)."""
 
     RENEWING = 252  # a renewal was sent, and is not answered
-    LOST = 253  # the broker has refused a renewal
+    LOST = 253  # the broker has refused a renewal, or has acquired the offset again
     ACKNOWLEDGED = 254  # an acknowledgement was sent
     UNACKNOWLEDGED = 255
 
@@ -86,6 +86,11 @@ _AFTER_SENDING: Final = bytes(
 #: State -> the state after the broker has renewed the locks, or has refused to renew them.
 _AFTER_RENEWAL: Final = bytes(_OPEN if state == _RENEWING else state for state in range(256))
 _AFTER_REFUSAL: Final = bytes(_LOST if state == _RENEWING else state for state in range(256))
+
+#: State -> the state after the broker has acquired the offset again.
+_AFTER_LOSS: Final = bytes(_SENT if state == _SENT else _LOST for state in range(256))
+_LOST_BYTE: Final = bytes([_LOST])
+_FINAL: Final = bytes([_LOST, _SENT])
 
 #: At least this many neighbouring offsets with the same acknowledgement have a batch of their own
 #: in a request; fewer offsets are listed one by one, in a batch with their neighbours.
@@ -214,6 +219,25 @@ class Acquisition:
     def has_renewing(self) -> bool:
         """True if a renewal was sent, and is not answered."""
         return _RENEWING in self.states
+
+    @property
+    def is_finished(self) -> bool:
+        """True if no offset can be acknowledged any more, and no acknowledgement is unsent."""
+        return not self.states.strip(_FINAL)
+
+    def lose(self, first: int, last: int) -> bytes | None:
+        """Ends the locks of the offsets from `first` to `last`, as far as they are of this range.
+
+        Returns states with the acknowledgements that were not sent; None if there are none.
+        """
+        begin, end = max(first - self.first, 0), min(last - self.first + 1, len(self.states))
+        if begin >= end:
+            return None
+        its = self.states[begin:end]
+        self.states[begin:end] = its.translate(_AFTER_LOSS)
+        if min(its) > _RENEW:
+            return None
+        return _LOST_BYTE * begin + bytes(its) + _LOST_BYTE * (len(self.states) - end)
 
     def take(self) -> bytes:
         """Returns the states, and marks the acknowledgements as sent."""

@@ -31,9 +31,10 @@ from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
 from ...observing.log_lines import log
 from .ack_results import AckCodes, AckResults
-from .acquisition import Acquisition, ShareRecord
-from .buffer import CompletedShareFetch, ShareBuffer, acquired_ranges
+from .acquisition import Acquisition, LockLostError, ShareRecord
+from .buffer import CompletedShareFetch, ShareBuffer
 from .leader_refresh import LeaderRefresh
+from .live_acquisitions import LiveAcquisitions, acquisitions_of
 from .node import RequestKind, ShareNode
 from .partition_groups import PartitionGroups
 from .requests import (
@@ -100,6 +101,7 @@ class ShareFetcher:
         self.last_processing_s = 0.0
         self._groups = PartitionGroups()
         self._nodes: dict[int, ShareNode] = {}
+        self._live = LiveAcquisitions()
         self._refresh = LeaderRefresh(view, self._groups, self._on_refreshed)
         self._last_fetched = -1  # with `limits_records`: the node that was fetched from last
         self._results = AckResults(on_results)
@@ -347,8 +349,7 @@ class ShareFetcher:
             self._on_failure(node, sent, error)
         finally:
             node.is_busy = node.is_fetching = False
-            if sent:
-                node.answered_count += 1
+            node.answered_count = node.sent_count
             node.is_urgent = node.is_urgent and bool(node.pending)
             self._results.check_commits()
             self.wake()
@@ -384,7 +385,7 @@ class ShareFetcher:
                 )
                 self._results.refuse(node, refused, error)
                 sent = [each for each in sent if each not in refused]
-        node.sent_count += bool(sent)
+        node.sent_count += 1  # a commit waits for it, even if no acknowledgement is left
         return sent
 
     def _take_acks_of_fetch(self, node: ShareNode) -> list[SentAcks]:
@@ -443,20 +444,11 @@ class ShareFetcher:
             return []
         tp = topic, its[1]
         if data.acquired_records and data.records:
-            lock_s = self._lock_s
-            acquisitions = [
-                Acquisition(
-                    self,
-                    node.node,
-                    tp,
-                    its[0],
-                    each.first_offset,
-                    each.last_offset,
-                    each.delivery_count,
-                    now + lock_s,
-                )
-                for each in acquired_ranges(data, tp)
-            ]
+            until = now + self._lock_s
+            acquisitions = acquisitions_of(self, node.node, tp, its[0], data, until)
+            for lost in self._live.add(acquisitions, now):
+                error = LockLostError(f"the broker delivers records of {tp[0]}[{tp[1]}] again")
+                self._results.refuse(self._node(lost.acquisition.node), [lost], error)
             fetch = CompletedShareFetch(tp, node.node, data.records, acquisitions)
             self.buffer.add(fetch)
             if tp not in self._groups.assigned or self._is_closing:

@@ -1,0 +1,73 @@
+"""`LiveAcquisitions`: finds acquisitions whose offsets the broker has acquired again. No I/O.
+
+A member cannot know exactly when a lock ends at the broker. If the broker acquires an offset for
+the member again, the earlier lock has ended: an acknowledgement of the earlier record would be
+applied to the later delivery.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from ....messages.share_fetch_response import PartitionData
+from ....wire.uuid import Uuid
+from ...metadata.cluster import TopicPartition
+from .acquisition import Acquisition
+from .buffer import acquired_ranges
+from .requests import SentAcks
+
+__all__ = ["LiveAcquisitions", "acquisitions_of"]
+
+
+def acquisitions_of(
+    owner: object,
+    node: int,
+    tp: TopicPartition,
+    topic_id: Uuid,
+    data: PartitionData,
+    locked_until: float,
+) -> list[Acquisition]:
+    """Returns the acquisitions of a partition in a response, in the order of their offsets.
+
+    Raises ProtocolError for impossible ranges of offsets.
+    """
+    return [
+        Acquisition(
+            owner,
+            node,
+            tp,
+            topic_id,
+            each.first_offset,
+            each.last_offset,
+            each.delivery_count,
+            locked_until,
+        )
+        for each in acquired_ranges(data, tp)
+    ]
+
+
+class LiveAcquisitions:
+    """The acquisitions of each partition that may still be acknowledged, oldest first."""
+
+    def __init__(self) -> None:
+        self._live: dict[TopicPartition, deque[Acquisition]] = {}
+
+    def add(self, acquisitions: Sequence[Acquisition], now: float) -> list[SentAcks]:
+        """Adds new acquisitions of one partition; ends earlier locks on the same offsets.
+
+        Returns the acknowledgements of earlier acquisitions that were not sent, and are lost.
+        """
+        tp = acquisitions[0].topic, acquisitions[0].partition
+        live = self._live.setdefault(tp, deque())
+        while live and (live[0].locked_until <= now or live[0].is_finished):
+            live.popleft()
+        lost = []
+        first, last = acquisitions[0].first, acquisitions[-1].last
+        for earlier in live:
+            if earlier.last < first or earlier.first > last:
+                continue
+            states = [earlier.lose(each.first, each.last) for each in acquisitions]
+            lost += [SentAcks(earlier, each) for each in states if each is not None]
+        live += acquisitions
+        return lost
