@@ -19,12 +19,12 @@ import pytest_asyncio
 import kproto
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
+from tests.support.share_groups import SHARE_CONFIG, SHARE_VERSION, ShareQueue
 from tools.kafka import KafkaNode
 from tools.setup.javac import CompilerError
 from tools.share.java import share_worker
 
 from .members_of_groups import until
-from .share_groups import SHARE_CONFIG, SHARE_VERSION, ShareQueue
 
 #: Kills must not use up the deliveries of a record.
 LIMIT = 10

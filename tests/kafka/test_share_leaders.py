@@ -8,9 +8,9 @@ import pytest
 
 import kproto
 from tests.support.brokers import StartCluster
+from tests.support.share_groups import SHARE_CONFIG, SHARE_VERSION, ShareQueue
 
 from .members_of_groups import until
-from .share_groups import SHARE_CONFIG, SHARE_VERSION, ShareQueue
 from .test_moving_leaders import QUICK, SETTINGS, create, move
 
 pytestmark = pytest.mark.exhaustive

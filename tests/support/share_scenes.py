@@ -1,0 +1,314 @@
+"""Scenes of share consumers, which run on a real broker and on the embedded broker.
+
+Each scene is a coroutine function with the parameter `client`, whose broker has `SHARE_CONFIG`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+import kproto
+from kproto import LockLostError, Retries, ShareRecord, Stop
+
+from .patience import until
+from .share_groups import ShareQueue
+
+__all__ = ["SCENES", "Scene"]
+
+Scene: TypeAlias = Callable[[kproto.Client], Awaitable[None]]
+
+#: All scenes, by name.
+SCENES: Final[dict[str, Scene]] = {}
+
+
+def scene(function: Scene) -> Scene:
+    """Adds a scene to `SCENES`."""
+    SCENES[function.__name__] = function
+    return function
+
+
+def number(record: kproto.Record) -> int:
+    return int(record.value or b"")
+
+
+@scene
+async def implicit_members_read_each_record_once(client: kproto.Client) -> None:
+    queue = await ShareQueue(client, partitions=2).create()
+    await queue.produce(0, 2_000)
+    seen: Counter[int] = Counter()
+
+    async def read() -> None:
+        async with queue.consumer(explicit=False, max_poll_records=50) as consumer:
+            async for record in consumer:
+                seen[number(record)] += 1
+                assert record.delivery_count == 1
+                if len(seen) == 2_000:
+                    return
+                await asyncio.sleep(0)
+
+    readers = [asyncio.create_task(read()) for _ in range(2)]
+    await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
+    for reader in readers:
+        reader.cancel()
+    await asyncio.gather(*readers, return_exceptions=True)
+    assert set(seen) == set(range(2_000))
+    assert set(seen.values()) == {1}
+
+
+@scene
+async def released_record_comes_again_and_rejected_record_never(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0, 5)
+    async with queue.consumer() as consumer:
+        seen = []
+        async for record in consumer:
+            seen.append((number(record), record.delivery_count))
+            if number(record) == 1 and record.delivery_count == 1:
+                await consumer.release(record)
+            elif number(record) == 2:
+                await consumer.reject(record)
+            else:
+                await consumer.accept(record)
+            if len(seen) == 6:
+                break
+        assert all(each.error is None for each in await consumer.commit())
+        assert await consumer.poll(1_000) == {}
+    assert seen == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (1, 2)]
+
+
+@scene
+async def record_without_an_acknowledgement_comes_again_after_its_lock(
+    client: kproto.Client,
+) -> None:
+    queue = await ShareQueue(client).create(share_record_lock_duration_ms="1000")
+    await queue.produce(0)
+    async with queue.consumer() as consumer:
+        iteration = aiter(consumer)
+        first = await anext(iteration)
+        began = asyncio.get_running_loop().time()
+        assert consumer.lock_timeout_ms == 1_000
+        second = await anext(iteration)
+        assert asyncio.get_running_loop().time() - began > 0.7
+        assert (second.delivery_count, second.offset) == (2, first.offset)
+        with pytest.raises(LockLostError):
+            await consumer.accept(first)
+        await consumer.accept(second)
+        (result,) = await consumer.commit()
+        assert result.error is None
+
+
+@scene
+async def renewed_record_keeps_its_lock(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create(share_record_lock_duration_ms="1000")
+    await queue.produce(0)
+    async with queue.consumer() as consumer, queue.consumer() as other:
+        record = await anext(aiter(consumer))
+        for _ in range(5):
+            await asyncio.sleep(0.5)
+            await consumer.renew(record)
+            (result,) = await consumer.commit()
+            assert result.error is None
+        assert await other.poll(0) == {}
+        await consumer.accept(record)
+        (result,) = await consumer.commit()
+        assert result.error is None
+        assert await other.poll(1_500) == {}
+
+
+@scene
+async def run_renews_the_locks_of_slow_handlers(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create(share_record_lock_duration_ms="1000")
+    await queue.produce(0, 4)
+    handled: Counter[int] = Counter()
+
+    async def handle(record: ShareRecord) -> None:
+        await asyncio.sleep(1.6)
+        handled[number(record)] += record.delivery_count
+        if len(handled) == 4:
+            raise Stop(done=True)
+
+    async with queue.consumer() as consumer:
+        summary = await consumer.run(handle, workers=2)
+        assert summary.handled == 4
+        assert await consumer.poll(1_500) == {}
+    assert handled == dict.fromkeys(range(4), 1)
+
+
+@scene
+async def run_delivers_failed_records_again_and_then_rejects_them(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0, 20)
+    calls: Counter[int] = Counter()
+
+    async def handle(record: ShareRecord) -> None:
+        calls[number(record)] += 1
+        assert calls[number(record)] == record.delivery_count
+        if number(record) % 10 == 3:
+            raise ValueError
+
+    async with queue.consumer() as consumer:
+        running = asyncio.create_task(consumer.run(handle, retries=Retries(2, backoff_ms=10)))
+        await until(lambda: calls[3] == calls[13] == 3 and len(calls) == 20)
+        await asyncio.sleep(0.2)
+        await consumer.close()
+        assert await running == (18, 4, 2, 0)
+
+
+@scene
+async def two_members_share_one_partition(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    async with (
+        queue.consumer(max_poll_records=1, acquire_mode="record_limit") as first,
+        queue.consumer(max_poll_records=1, acquire_mode="record_limit") as second,
+    ):
+        await queue.produce(0, 2)
+        ours, theirs = await asyncio.gather(anext(aiter(first)), anext(aiter(second)))
+        assert {number(ours), number(theirs)} == {0, 1}
+        assert first.partitions == second.partitions == [(queue.topic, 0)]
+        await first.accept(ours)
+        await second.accept(theirs)
+
+
+@scene
+async def close_releases_records_at_once(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0, 100)
+    async with queue.consumer() as consumer:
+        await anext(aiter(consumer))
+    async with queue.consumer() as other:
+        began = asyncio.get_running_loop().time()
+        record = await anext(aiter(other))
+        assert (number(record), record.delivery_count) == (0, 2)
+        assert asyncio.get_running_loop().time() - began < 10  # a lock lasts for 15 s
+
+
+@scene
+async def lost_connection_releases_records(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0, 10)
+    async with queue.consumer() as consumer:
+        iteration = aiter(consumer)
+        record = await anext(iteration)
+        client._view.abort(consumer._fetcher._owner)
+        again = await anext(iteration)
+        while again.delivery_count == 1:  # fetched before the client noticed the loss
+            again = await anext(iteration)
+        assert (number(again), again.delivery_count) == (0, 2)
+        with pytest.raises(LockLostError):
+            await consumer.accept(record)
+        await consumer.accept(again)
+        (result,) = await consumer.commit()
+        assert result.error is None
+
+
+@scene
+async def delivery_count_never_exceeds_the_limit(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0)
+    async with queue.consumer() as consumer:
+        counts = []
+        for _ in range(5):
+            record = await anext(aiter(consumer))
+            counts.append(record.delivery_count)
+            await consumer.release(record)
+        await consumer.commit()
+        assert await consumer.poll(1_500) == {}
+    assert counts == [1, 2, 3, 4, 5]
+
+
+@scene
+async def record_limit_is_exact(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0, 100)  # one batch
+    settings: dict[str, Any] = {"max_poll_records": 7, "acquire_mode": "record_limit"}
+    async with queue.consumer(**settings) as consumer, queue.consumer(**settings) as other:
+        polled = await consumer.poll(5_000)
+        assert [number(each) for each in polled[queue.topic, 0]] == list(range(7))
+        polled = await other.poll(5_000)
+        assert [number(each) for each in polled[queue.topic, 0]] == list(range(7, 14))
+
+
+@scene
+async def committed_records_are_delivered_and_aborted_ones_left_out(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create(share_isolation_level="read_committed")
+    async with client.producer(transactional_id=queue.group) as producer:
+        for first, fails in ((0, False), (10, True), (20, False)):
+            try:
+                async with producer.transaction():
+                    await producer.send_many(queue.topic, [b"%d" % (first + at) for at in range(3)])
+                    if fails:
+                        raise ZeroDivisionError
+            except ZeroDivisionError:
+                pass
+    async with queue.consumer(explicit=False) as consumer:
+        seen = []
+        async for record in consumer:
+            seen.append(number(record))
+            if len(seen) == 6:
+                break
+        assert await consumer.poll(500) == {}
+    assert seen == [0, 1, 2, 20, 21, 22]
+
+
+@scene
+async def group_of_another_kind_is_refused(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0)
+    async with client.consumer(queue.topic, group=queue.group) as consumer:
+        await anext(aiter(consumer))
+        async with queue.consumer() as sharing:
+            with pytest.raises(kproto.BrokerResponseError, match="a group of another kind"):
+                await sharing.poll(10_000)
+
+
+@scene
+async def missing_topic_is_read_once_it_exists(client: kproto.Client) -> None:
+    queue = ShareQueue(client)
+    async with queue.consumer(explicit=False) as consumer:
+        assert await consumer.poll(300) == {}
+        await queue.create()
+        await queue.produce(0)
+        assert number(await anext(aiter(consumer))) == 0
+
+
+@scene
+async def added_partition_is_read(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    async with queue.consumer(explicit=False) as consumer:
+        await consumer.poll(0)
+        await until(lambda: consumer.partitions)
+        await client.admin.create_partitions({queue.topic: 3})
+        await until(lambda: len(consumer.partitions) == 3)
+        async with client.producer() as producer:
+            await producer.send(queue.topic, b"7", partition=2)
+        record = await anext(aiter(consumer))
+        assert (record.partition, number(record)) == (2, 7)
+
+
+@scene
+async def late_member_leaves_and_rejoins_on_the_next_poll(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0, 2)
+    async with queue.consumer(max_poll_interval_ms=600, max_poll_records=1) as consumer:
+        iteration = aiter(consumer)
+        await consumer.accept(await anext(iteration))
+        await until(lambda: not consumer.partitions)
+        await consumer.accept(await anext(iteration))
+
+
+@scene
+async def unsubscribed_topic_is_read_no_more(client: kproto.Client) -> None:
+    first = await ShareQueue(client).create()
+    second = await ShareQueue(client).create()
+    await first.produce(0)
+    await second.produce(10)
+    async with first.consumer(explicit=False) as consumer:
+        assert number(await anext(aiter(consumer))) == 0
+        consumer.subscribe(second.topic)
+        assert number(await anext(aiter(consumer))) == 10
+        assert consumer.partitions == [(second.topic, 0)]

@@ -1,0 +1,35 @@
+"""Runs the scenes of share consumers on the embedded broker, in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto.broker import Broker, BrokerSettings
+from tests.support.share_groups import SHARE_CONFIG
+from tests.support.share_scenes import SCENES, Scene
+from tests.support.virtual_time import LoopClock, run_in_virtual_time
+
+NAMES = {each.name for each in fields(BrokerSettings)}
+
+
+async def play(scene: Scene) -> None:
+    """Runs a scene with a new broker, whose client shares its clock."""
+    clock = LoopClock()
+    its: dict[str, Any] = {
+        name.replace(".", "_"): int(value) for name, value in SHARE_CONFIG.items()
+    }
+    settings = BrokerSettings(**{name: value for name, value in its.items() if name in NAMES})
+    async with (
+        Broker(settings, clock=clock) as broker,
+        kproto.Client(broker.bootstrap, clock=clock) as client,
+    ):
+        await scene(client)
+
+
+@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+def test_share_consumers_on_the_embedded_broker(scene: Scene) -> None:
+    run_in_virtual_time(play(scene))
