@@ -312,3 +312,27 @@ async def unsubscribed_topic_is_read_no_more(client: kproto.Client) -> None:
         consumer.subscribe(second.topic)
         assert number(await anext(aiter(consumer))) == 10
         assert consumer.partitions == [(second.topic, 0)]
+
+
+@scene
+async def accepted_records_are_not_delivered_again_after_a_reload(client: kproto.Client) -> None:
+    """The broker loads the state of the partition anew, with a part of a record batch in flight."""
+    queue = await ShareQueue(client).create()
+    await queue.produce(0, 9)  # one batch
+    async with queue.consumer(max_poll_records=3, acquire_mode="record_limit") as consumer:
+        polled = await consumer.poll(5_000)
+        await consumer.accept(polled[queue.topic, 0][0])
+    async with queue.consumer() as consumer:
+        polled = await consumer.poll(5_000)
+        records = polled[queue.topic, 0]
+        if len(records) < 8:
+            records += (await consumer.poll(5_000))[queue.topic, 0]
+        assert [number(each) for each in records] == list(range(1, 9))
+        await consumer.release(records[3])
+        await consumer.accept([each for each in records if number(each) != 4])
+        await consumer.commit()
+        seen = []
+        while polled := await consumer.poll(1_500):
+            seen += [(number(each), each.delivery_count) for each in polled[queue.topic, 0]]
+            await consumer.accept(polled[queue.topic, 0])
+        assert seen == [(4, 2)]

@@ -131,8 +131,11 @@ class _Acquisition:
         base = self._first
         floor = partition.batches.floor(base)
         if floor is None:
+            # The record batch begins before the start offset, which may be within a batch in
+            # flight.
             base = max(base, partition.start_offset)
-        elif floor.last >= base:
+            floor = partition.batches.floor(base)
+        if floor is not None and floor.last >= base:
             base = floor.first
         overlapping = partition.batches.between(base, self._last)
         if not overlapping:
