@@ -239,6 +239,10 @@ class Acquisition:
             return None
         return _LOST_BYTE * begin + bytes(its) + _LOST_BYTE * (len(self.states) - end)
 
+    def lose_all(self) -> None:
+        """Ends the locks of all offsets: an implicit acceptance is not sent any more."""
+        self.states = self.states.translate(_AFTER_LOSS)
+
     def take(self) -> bytes:
         """Returns the states, and marks the acknowledgements as sent."""
         sent = bytes(self.states)

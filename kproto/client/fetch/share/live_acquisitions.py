@@ -60,8 +60,8 @@ class LiveAcquisitions:
         """
         tp = acquisitions[0].topic, acquisitions[0].partition
         live = self._live.setdefault(tp, deque())
-        while live and (live[0].locked_until <= now or live[0].is_finished):
-            live.popleft()
+        while live and _is_over(live[0], now):
+            live.popleft().lose_all()
         lost = []
         first, last = acquisitions[0].first, acquisitions[-1].last
         for earlier in live:
@@ -71,3 +71,11 @@ class LiveAcquisitions:
             lost += [SentAcks(earlier, each) for each in states if each is not None]
         live += acquisitions
         return lost
+
+
+def _is_over(acquisition: Acquisition, now: float) -> bool:
+    """Returns True if the lock has ended, and no acknowledgement is unsent or may renew it."""
+    if acquisition.is_finished:
+        return True
+    is_waiting = acquisition.has_unsent or acquisition.has_renewing
+    return acquisition.locked_until <= now and not is_waiting

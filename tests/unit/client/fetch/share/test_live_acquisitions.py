@@ -78,3 +78,32 @@ def test_acquisitions_without_an_open_offset_are_forgotten() -> None:
     assert len(live._live["t", 0]) == 1
     live.add([acquired(200, 200)], LOCKED_UNTIL)
     assert len(live._live["t", 0]) == 1
+
+
+def test_implicit_acceptance_after_the_lock_is_not_sent_once_the_partition_is_fetched() -> None:
+    live = LiveAcquisitions()
+    earlier = acquired(10, 13)
+    live.add([earlier], NOW)
+    live.add([acquired(10, 13)], LOCKED_UNTIL)
+    assert not earlier.acknowledge_open(ACCEPT)
+
+
+def test_unsent_acceptance_of_an_ended_lock_is_lost_when_the_offset_is_acquired_again() -> None:
+    live = LiveAcquisitions()
+    earlier = acquired(10, 13)
+    live.add([earlier], NOW)
+    assert earlier.acknowledge_open(ACCEPT)
+    (lost,) = live.add([acquired(10, 13)], LOCKED_UNTIL)
+    assert list(lost.states) == [ACCEPT] * 4
+    assert not earlier.has_unsent
+
+
+def test_lock_that_may_be_renewed_is_not_ended() -> None:
+    live = LiveAcquisitions()
+    earlier = acquired(10, 10)
+    live.add([earlier], NOW)
+    earlier.acknowledge(10, RENEW, NOW)
+    sent = earlier.take()
+    live.add([acquired(20, 20)], LOCKED_UNTIL)
+    earlier.on_answered(sent, LOCKED_UNTIL + 30)
+    earlier.acknowledge(10, ACCEPT, LOCKED_UNTIL)
