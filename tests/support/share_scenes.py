@@ -316,7 +316,7 @@ async def unsubscribed_topic_is_read_no_more(client: kproto.Client) -> None:
 
 @scene
 async def accepted_records_are_not_delivered_again_after_a_reload(client: kproto.Client) -> None:
-    """The broker loads the state of the partition anew, with a part of a record batch in flight."""
+    """The broker loads the state again while a part of a record batch is in flight."""
     queue = await ShareQueue(client).create()
     await queue.produce(0, 9)  # one batch
     async with queue.consumer(max_poll_records=3, acquire_mode="record_limit") as consumer:
