@@ -42,6 +42,7 @@ from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 
 from .group_log import OFFSETS_TOPIC, conversions_of, written_of
+from .manual_time import STRIDE_MS, ManualTime
 from .protocols import of_ours, timed
 
 __all__ = ["ScheduleOutcome", "play"]
@@ -51,12 +52,6 @@ GROUP: Final = "players"
 PARTITIONS: Final = 6
 MOST_MEMBERS: Final = 4
 STEPS: Final = 14
-#: The longest time, in ms of the manual clock, until a member has left or records are processed.
-PATIENCE_MS: Final = 600_000
-#: The most ms of one advance of the clock, so that bytes can arrive between advances.
-STRIDE_MS: Final = 250.0
-#: The iterations of the event loop before each advance, in which bytes pass through sockets.
-TURNS: Final = 25
 
 APIS: Final = (
     FindCoordinatorRequest,
@@ -156,6 +151,7 @@ class _Schedule:
         self._number = 0
         self._faults: list[Control] = []
         self._stopped: int | None = None
+        self._time = ManualTime(clock)
 
     async def run(self) -> None:
         self.cluster.control(self._looks_at_commit, request=OffsetCommitRequest)
@@ -168,7 +164,7 @@ class _Schedule:
                 action = self.chance.choice(self._possible())
                 self.outcome.actions[action.__name__.strip("_")] += 1
                 await action()
-                await self._pass(self.chance.uniform(0, 6_000))
+                await self._time.pass_ms(self.chance.uniform(0, 6_000))
             await self._heal()
             if not self.members:
                 self._join()
@@ -183,7 +179,7 @@ class _Schedule:
                 member.task.cancel()
             waiting = asyncio.gather(*(m.task for m in self.members), return_exceptions=True)
             while not waiting.done():
-                await self._pass(STRIDE_MS)
+                await self._time.pass_ms(STRIDE_MS)
         self.outcome.records = sum(self.written)
         self.outcome.conversions = sum(
             conversions_of(written_of(self.cluster.records(OFFSETS_TOPIC, at), GROUP)).of_members
@@ -256,7 +252,7 @@ class _Schedule:
     async def _is_cut_off(self) -> None:
         member = self.chance.choice(self.members)
         self.cut_off.add(member.name)
-        await self._pass(self.chance.uniform(500, 12_000))
+        await self._time.pass_ms(self.chance.uniform(500, 12_000))
         self.cut_off.discard(member.name)
 
     def _fault(self, function: Callable[[ReceivedRequest], Any], times: int = 1) -> None:
@@ -337,33 +333,14 @@ class _Schedule:
 
     # Time
 
-    async def _pass(self, ms: float) -> None:
-        while ms > 0:
-            await _turn()
-            following = self.clock.next_timer_ms
-            stride = min(ms, STRIDE_MS, ms if following is None else max(following, 1.0))
-            await self.clock.advance(stride)
-            ms -= stride
-        await _turn()
-
     async def _until(self, what: str, holds: Callable[[], bool]) -> None:
-        left = float(PATIENCE_MS)
-        while not holds():
-            await self._pass(STRIDE_MS)
-            left -= STRIDE_MS
-            if left <= 0:
-                missing = [
-                    f"{partition}:{self.contiguous[partition]}"
-                    for partition in range(PARTITIONS)
-                    if self.contiguous[partition] != self.written[partition]
-                ]
-                self.wrong(f"not {what}; owners {self.owners}, not done {missing}")
-                return
-
-
-async def _turn() -> None:
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
+        if not await self._time.until(holds):
+            missing = [
+                f"{partition}:{self.contiguous[partition]}"
+                for partition in range(PARTITIONS)
+                if self.contiguous[partition] != self.written[partition]
+            ]
+            self.wrong(f"not {what}; owners {self.owners}, not done {missing}")
 
 
 class _Player:
