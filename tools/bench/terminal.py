@@ -53,19 +53,23 @@ print(os.waitstatus_to_exitcode(status), seconds, cpu_s, usage.ru_maxrss / 1024,
 
 
 class Work(NamedTuple):
-    """A row of the table: the options of each command, without the topic and the broker."""
+    """A row of the table: the options of each command, without the topic and the broker.
+
+    The limits apply to plain lines (`is_plain`).
+    """
 
     name: str
     kproto: tuple[str, ...]
     kcat: tuple[str, ...]
     produces: bool = False
+    is_plain: bool = False
 
 
 WORKS: Final = (
-    Work("produce lines", (), (), produces=True),
+    Work("produce lines", (), (), produces=True, is_plain=True),
     Work("produce lines with keys", ("-K", r"\t"), ("-K", r"\t"), produces=True),
     Work("produce lines, zstd", ("-z", "zstd"), ("-z", "zstd"), produces=True),
-    Work("consume values", (), ()),
+    Work("consume values", (), (), is_plain=True),
     Work("consume with -f", ("-f", r"%p %o %k %s\n"), ("-f", r"%p %o %k %s\n")),
     Work("consume as JSON", ("--json",), ("-J",)),
 )
@@ -80,7 +84,7 @@ class Spent(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the table; returns 1 if a ratio misses its limit, or an output differs."""
+    """Prints the table; returns 1 if plain lines miss a limit, or an output differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.terminal", description=__doc__)
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--turns", type=int, default=3)
@@ -174,7 +178,7 @@ def _print_table(spent: dict[tuple[str, str], list[Spent]], lines: int) -> int:
         memory = statistics.median(a.memory_mib / b.memory_mib for a, b in pairs)
         cells = [_cell(each, lines) for each in (ours, theirs)]
         print(f"| {work.name} | {' | '.join(cells)} | {rate:.2f} | {cpu:.2f} | {memory:.2f} |")
-        if rate < LEAST_RATE or memory > MOST_MEMORY:
+        if work.is_plain and (rate < LEAST_RATE or memory > MOST_MEMORY):
             missed.append(work.name)
     if missed:
         print(f"these rows miss their limit: {', '.join(missed)}", file=sys.stderr)

@@ -108,7 +108,12 @@ VERBS: Final = (
     Verb("create", "Creates topics.", _create),
     Verb("delete", "Deletes topics with their records.", _delete),
     Verb("alter", "Adds partitions to topics.", _alter),
-    Verb("offsets", "Prints the first and last offsets of partitions.", _offsets),
+    Verb(
+        "offsets",
+        "Prints the log start and log end offsets of partitions, and the number of offsets between "
+        "them, in which markers of transactions and compacted records count.",
+        _offsets,
+    ),
     Verb("sizes", "Prints the bytes of topics on the disks of the brokers.", _sizes),
     Verb("delete-records", "Deletes the oldest records of partitions.", _delete_records),
 )
