@@ -14,7 +14,7 @@ from tools.setup.java import JavaNotFoundError, java_home
 from tools.setup.maven import MavenError
 from tools.storm.java import resolve_tools
 
-pytestmark = [pytest.mark.peers, pytest.mark.slow]
+pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.exhaustive]
 
 TESTS = Path(__file__).parent / "peer_scripts" / "plugin_with_clients.py"
 TIMEOUT_S = 300

@@ -18,7 +18,7 @@ from tests.support.pages import blocks, page_text
 from tests.support.schema_registry import schema_registry
 from tools.setup.peers import PeersError, schema_registries_python
 
-pytestmark = pytest.mark.peers
+pytestmark = [pytest.mark.peers, pytest.mark.exhaustive]
 
 PAGE = page_text("docs/how-to/schema-registries.md")
 PROGRAMS = blocks(PAGE, "python")

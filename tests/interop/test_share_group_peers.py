@@ -26,7 +26,7 @@ from tools.setup.java import JavaNotFoundError, java_home
 from tools.setup.maven import MavenError
 from tools.storm.java import resolve_tools
 
-pytestmark = pytest.mark.peers
+pytestmark = [pytest.mark.peers, pytest.mark.exhaustive]
 
 PARTITIONS: Final = 3
 BATCHES: Final = 8

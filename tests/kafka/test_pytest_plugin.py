@@ -8,6 +8,8 @@ from tests.support.brokers import RunningKafka
 from tests.unit.pytest_plugin.conftest import RunTests, run_tests
 from tests.unit.pytest_plugin.test_real_cluster import REASONS, SKIPPED, SUITE
 
+pytestmark = pytest.mark.exhaustive
+
 __all__ = ["run_tests"]
 
 #: A broker of the newest release has transactions: the last test of `SKIPPED` passes on it.

@@ -14,6 +14,8 @@ from tests.support.share_groups import SHARE_CONFIG, SHARE_VERSION
 from tests.support.share_scenes import SCENES, Scene
 from tools.kafka import KafkaNode
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.fixture(scope="module")
 def share_node() -> Iterator[KafkaNode]:

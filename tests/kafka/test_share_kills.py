@@ -26,6 +26,8 @@ from tools.share.java import share_worker
 
 from .members_of_groups import until
 
+pytestmark = pytest.mark.exhaustive
+
 #: Kills must not use up the deliveries of a record.
 LIMIT = 10
 CONFIG = {
