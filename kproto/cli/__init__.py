@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command in `arguments` (default: `sys.argv[1:]`); returns the exit code."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the shell has closed it: `>&-`
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+            number = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escapes characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")

@@ -32,6 +32,8 @@ from .group_sides import ONE_THREAD
 from .share_scripts import SCRIPTS, ShareScript, joined
 from .share_sides import ShareSide
 
+pytestmark = pytest.mark.exhaustive
+
 TOPICS: Final = {"t": 3, "u": 2}
 MAX_SIZE: Final = 4
 
