@@ -54,7 +54,7 @@ from tools.kafka import KafkaNode
 
 from .transaction_sides import PARTITIONS, PATIENCE_S, TransactionSide
 
-ROUNDS: Final = (4, 30, 150)
+ROUNDS: Final = (1, 12, 150)
 STEPS: Final = 25
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
