@@ -18,7 +18,7 @@ from ...client.admin import (
 from ...wire.errors import ConfigurationError
 from .configs import RESOURCE_TYPES
 from .rows import print_rows
-from .running import VerbFunction, run_verb
+from .running import PartialResults, VerbFunction, run_verb
 
 __all__ = ["run"]
 
@@ -64,7 +64,10 @@ async def _list(client: Client, options: argparse.Namespace) -> int:
     if not resources:
         topics = await client.admin.list_topics()
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
-    described = await client.admin.describe_configs(resources, names=options.names or None)
+    partial = PartialResults()
+    described = await partial.of(
+        client.admin.describe_configs(resources, names=options.names or None)
+    )
     is_wanted = options.all or options.names
     rows = [
         _row(resource, entry)
@@ -73,6 +76,7 @@ async def _list(client: Client, options: argparse.Namespace) -> int:
         if is_wanted or entry.source in _own_sources(resource)
     ]
     print_rows(options, _COLUMNS, rows)
+    partial.raise_error()
     return 0
 
 

@@ -181,7 +181,8 @@ def _sums(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 async def _sizes(client: Client, options: argparse.Namespace) -> int:
     names = await _named(client, options.names)
-    described = await client.admin.describe_topics(names) if names else {}
+    partial = PartialResults()
+    described = await partial.of(client.admin.describe_topics(names)) if names else {}
     sizes: dict[TopicPartition, list[int]] = {}
     for log_dirs in (await client.admin.describe_log_dirs()).values():
         for log_dir in log_dirs.values():
@@ -201,6 +202,7 @@ async def _sizes(client: Client, options: argparse.Namespace) -> int:
     columns = ("topic", "partitions", "bytes", "bytes_of_all_replicas")
     total = {name: sum(row[name] for row in rows) for name in columns[1:]}
     print_rows(options, columns, [*rows, {"topic": None, **total}])
+    partial.raise_error()
     return 0
 
 

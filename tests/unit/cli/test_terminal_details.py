@@ -158,7 +158,7 @@ def test_null_is_printed_by_a_format(kproto: Run, topic: str) -> None:
     assert kproto("consume", topic, *ALL, "--json", "--null", "x").code == 2
 
 
-@pytest.mark.parametrize("words", [("describe",), ("offsets",), ("offsets", "--sum")])
+@pytest.mark.parametrize("words", [("describe",), ("offsets",), ("offsets", "--sum"), ("sizes",)])
 def test_missing_topic_hides_no_other(kproto: Run, topic: str, words: tuple[str, ...]) -> None:
     verb, *more = words
     found = kproto("topics", verb, topic, "missing", "--csv", *more)
@@ -189,3 +189,10 @@ def test_unknown_type_of_groups_is_refused(kproto: Run) -> None:
 def test_warnings_of_later_clients_are_not_printed(kproto: Run, topic: str) -> None:
     kproto("topics", "describe", topic)
     assert not [each for each in logging.getLogger("kproto").handlers if "cli" in str(type(each))]
+
+
+def test_missing_resource_hides_no_configs(kproto: Run, topic: str) -> None:
+    found = kproto("configs", "list", f"topic/{topic}", "topic/missing", "--all", "--csv")
+    assert found.code == 1
+    assert any("retention.ms" in line for line in found.lines())
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in found.err[-1]
