@@ -87,7 +87,7 @@ configs --describe --entity-type topics --entity-name u
 configs --describe --entity-type topics --entity-name u --all
 configs --describe --entity-type topics --entity-name nope
 configs --describe --entity-type topics
-configs --alter --entity-type topics --entity-name t --add-config retention.ms=70,segment.ms=50
+configs --alter --entity-type topics --entity-name t --add-config retention.ms=700000,segment.ms=900
 configs --alter --entity-type topics --entity-name t --add-config nope=1
 configs --alter --entity-type topics --entity-name t --add-config retention.ms=x
 configs --alter --entity-type topics --entity-name t --add-config cleanup.policy=[compact,delete]

@@ -28,6 +28,9 @@ SETTINGS = BrokerSettings(
 
 DIFFERENCES: dict[str, str] = {
     "metadata-quorum describe --replication": "log end offsets, and times of fetches",
+    "configs --describe --entity-type groups --entity-name s --all": (
+        "by default the embedded broker assigns partitions without a delay, for fast tests"
+    ),
 }
 """The commands whose facts differ, with the reason."""
 
