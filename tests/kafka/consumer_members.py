@@ -23,7 +23,7 @@ from kproto.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
 )
-from tests.kafka.members_of_groups import Members, until
+from tests.kafka.members_of_groups import Members, all_of, until
 from tests.support.recording_listener import RecordingListener, new_member
 from tools.kafka import VERSIONS
 
@@ -94,6 +94,19 @@ class Group(Members):
         self.members.append(member)
         member.start()
         return member, listener
+
+    async def known_topic(self, partitions: int) -> str:
+        """Creates a topic that the group's coordinator knows already, and returns its name.
+
+        The coordinator of Kafka 3.9.2 learns of a new topic after the other parts of the broker. If
+        it converts a classic group before that, it regards the topic's partitions as free, although
+        the classic members still own them.
+        """
+        topic = await self.topic(partitions)
+        member, listener = await self.member(topic)
+        await until(lambda: listener.partitions == all_of(topic, partitions))
+        await member.leave(True)
+        return topic
 
     async def brief(self, version: str) -> None:
         """Sets the group's session timeout to `BRIEF_MS` and waits until the broker applies it.

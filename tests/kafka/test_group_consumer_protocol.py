@@ -244,7 +244,7 @@ async def test_classic_group_is_converted_online_and_back(node848: KafkaNode) ->
     After the KIP-848 members have left, the group is classic again.
     """
     async with Group(node848.bootstrap) as group:
-        topic = await group.topic(4)
+        topic = await group.known_topic(4)
         classic: dict[str, Any] = {
             "group_protocol": "classic",
             "session_timeout_ms": 45_000,
