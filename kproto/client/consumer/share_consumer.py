@@ -139,6 +139,7 @@ class ShareConsumer:
         self._subscription = share_subscription(topics)
         self._view = view
         self._settings = settings
+        self._is_explicit = settings.is_explicit
         self._make_forward_producer = make_forward_producer
         limits = FetchLimits(
             settings.max_wait_ms,
@@ -354,7 +355,8 @@ class ShareConsumer:
         acknowledged already, with implicit acknowledgement, and after the close. Records before the
         one with the error stay acknowledged.
         """
-        self._acknowledge(records, _ACCEPT)
+        if not self._acknowledge_open(records, _ACCEPT):
+            self._acknowledge(records, _ACCEPT)
 
     async def release(self, records: RecordOrRecords) -> None:
         """Releases a record, or several: the group delivers them again, to any member.
@@ -362,14 +364,16 @@ class ShareConsumer:
         After the number of deliveries in `group.share.delivery.count.limit` of the broker, 5 by
         default, the broker archives the record instead. Raises the errors of `accept`.
         """
-        self._acknowledge(records, _RELEASE)
+        if not self._acknowledge_open(records, _RELEASE):
+            self._acknowledge(records, _RELEASE)
 
     async def reject(self, records: RecordOrRecords) -> None:
         """Rejects a record, or several: they cannot be processed, and are never delivered again.
 
         Raises the errors of `accept`.
         """
-        self._acknowledge(records, _REJECT)
+        if not self._acknowledge_open(records, _REJECT):
+            self._acknowledge(records, _REJECT)
 
     async def renew(self, records: RecordOrRecords) -> None:
         """Starts the lock of a record, or of several, again (KIP-1222).
@@ -383,9 +387,19 @@ class ShareConsumer:
             )
         self._acknowledge(records, _RENEW)
 
+    def _acknowledge_open(self, records: RecordOrRecords, kind: int) -> bool:
+        """Acknowledges a record in little time; returns False if `_acknowledge` must decide."""
+        return (
+            isinstance(records, ShareRecord)
+            and self._is_explicit
+            and self._parts.pool is None
+            and not self._status.is_closed
+            and self._fetcher.acknowledge_open(records, kind)
+        )
+
     def _acknowledge(self, records: RecordOrRecords, kind: int) -> None:
         self._check_open("acknowledge records of")
-        if not self._settings.is_explicit:
+        if not self._is_explicit:
             raise ConfigurationError(
                 "this consumer acknowledges implicitly: asking for the next record accepts the "
                 'previous one; set acknowledgement="explicit" to acknowledge records yourself'
@@ -410,7 +424,7 @@ class ShareConsumer:
         """
         self._check_open("commit acknowledgements of")
         self._view.loop_guard.check()
-        if not self._settings.is_explicit and self._parts.pool is None:
+        if not self._is_explicit and self._parts.pool is None:
             self._buffer.on_poll()
         limit_ms = self._view.settings.api_timeout_ms
         until = self._view.clock.monotonic() + limit_ms / 1000
@@ -460,7 +474,7 @@ class ShareConsumer:
         """
         self._view.loop_guard.check()
         self._check_open("process records of")
-        if not self._settings.is_explicit:
+        if not self._is_explicit:
             raise ConfigurationError(
                 'run() acknowledges each record: set acknowledgement="explicit"'
             )

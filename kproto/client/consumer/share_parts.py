@@ -78,6 +78,8 @@ class ShareParts:
         self._lock = asyncio.Lock()
         self._last_poll_at = 0.0
         self._returned_at: float | None = None
+        self._begun_count = 0
+        self._processing_s = 0.0  # of the records of the current fetch
         self._progress: object = None
 
     def start(self, subscription: Subscription) -> None:
@@ -93,7 +95,8 @@ class ShareParts:
     def on_poll(self, now: float) -> None:
         """Notes a poll: returned records are accepted, unless acknowledgement is explicit."""
         if self._returned_at is not None:
-            self.fetcher.last_processing_s = now - self._returned_at
+            self._processing_s += now - self._returned_at
+            self._returned_at = None
         self._last_poll_at = now
         self.fetcher.buffer.on_poll()
         self.member.on_poll()
@@ -101,6 +104,10 @@ class ShareParts:
     def on_returned(self, now: float) -> None:
         """Notes that a poll returns records."""
         self._last_poll_at = self._returned_at = now
+        begun_count = self.fetcher.buffer.begun_count
+        if begun_count != self._begun_count:
+            self._begun_count = begun_count
+            self.fetcher.last_processing_s, self._processing_s = self._processing_s, 0.0
         self.fetcher.on_list_returned()
         self.fetcher.wake()  # the next list may be fetched in advance
 

@@ -7,6 +7,7 @@ effect of an acknowledgement on the state of an offset.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -65,6 +66,9 @@ class LockLostError(KprotoError):
 #: All acknowledgements of records.
 ACKNOWLEDGEMENTS: Final = frozenset(AcknowledgeType) - {AcknowledgeType.GAP}
 
+#: Neighbouring states that are acknowledgements.
+_ACKS: Final = re.compile(rb"[\x00-\x04]+")
+
 _GAP: Final = bytes([AcknowledgeType.GAP])
 _ACCEPT: Final = bytes([AcknowledgeType.ACCEPT])
 _RENEW: Final = int(AcknowledgeType.RENEW)
@@ -110,14 +114,12 @@ class Acquisition:
 
     `states` has one byte for each offset. The lock has certainly ended at `locked_until`, in
     seconds of the clock. `owner` is the fetcher of the consumer. `is_pending` is True while the
-    acquisition is in the list of acquisitions with acknowledgements to send. The records of an
-    acquisition that `is_dropped` were not returned, and will not be.
+    acquisition is in the list of acquisitions with acknowledgements to send.
     """
 
     __slots__ = (
         "delivery_count",
         "first",
-        "is_dropped",
         "is_pending",
         "locked_until",
         "node",
@@ -148,7 +150,6 @@ class Acquisition:
         self.locked_until = locked_until
         self.states = bytearray(_OPEN_BYTE * (last - first + 1))
         self.is_pending = False
-        self.is_dropped = False
 
     @property
     def last(self) -> int:
@@ -181,28 +182,33 @@ class Acquisition:
         """Returns True if the offset accepts no acknowledgement any more."""
         return self.states[offset - self.first] not in _ACKNOWLEDGEABLE
 
-    def acknowledge_open(self, kind: int) -> bool:
-        """Stores `kind` for all offsets that are not acknowledged; returns True if there are any.
+    def acknowledge_open(self, kind: int, first: int, last: int | None = None) -> bool:
+        """Stores `kind` for the offsets from `first` to `last` that are not acknowledged.
 
-        Raises no error if the lock has ended: the broker then refuses the acknowledgement.
+        Without `last`, goes to the end. Returns True if there are any. Raises no error if the lock
+        has ended: the broker then refuses the acknowledgement.
         """
-        states = self.states
+        begin = first - self.first
+        end = len(self.states) if last is None else last - self.first + 1
+        states = self.states[begin:end]
         if _OPEN_BYTE not in states:
             return False
-        self.states = states.replace(_OPEN_BYTE, bytes([kind]))
+        self.states[begin:end] = states.replace(_OPEN_BYTE, bytes([kind]))
         return True
 
-    def mark_missing(self, offsets: Sequence[int], kind: int) -> bool:
-        """Acknowledges with `kind` the offsets that are not in `offsets`.
+    def acknowledge_gaps(self, first: int, offsets: Sequence[int], kind: int) -> bool:
+        """Acknowledges with `kind` the offsets from `first` on that are not in `offsets`.
 
-        `offsets` are the offsets with records, ascending. Returns True if offsets are missing.
+        `offsets` are the next offsets with records, ascending. Goes to the last of them. Returns
+        True if offsets are missing.
         """
-        if len(offsets) == len(self.states):
+        last = offsets[-1]
+        if last - first + 1 == len(offsets):
             return False
-        states = bytearray(bytes([kind]) * len(self.states))
+        states = bytearray(bytes([kind]) * (last - first + 1))
         for offset in offsets:
-            states[offset - self.first] = _OPEN
-        self.states = states
+            states[offset - first] = _OPEN
+        self.states[first - self.first : last - self.first + 1] = states
         return True
 
     @property
@@ -276,14 +282,8 @@ def ack_runs(first: int, sent: bytes) -> Iterator[AckRun]:
     if sent[0] <= _RENEW and sent.count(sent[0]) == len(sent):
         yield AckRun(first, first + len(sent) - 1, sent[:1])
         return
-    begin: int | None = None
-    for at in range(len(sent) + 1):
-        is_ack = at < len(sent) and sent[at] <= _RENEW
-        if is_ack and begin is None:
-            begin = at
-        elif not is_ack and begin is not None:
-            yield from _split(first + begin, sent[begin:at])
-            begin = None
+    for run in _ACKS.finditer(sent):
+        yield from _split(first + run.start(), run.group())
 
 
 def _split(first: int, types: bytes) -> Iterator[AckRun]:

@@ -1,8 +1,9 @@
 """`ShareBuffer`: fetched and returned records of a share consumer. Does no I/O.
 
-A list has the records of one partition in one response. Lists are decoded when they are polled.
-With implicit acknowledgement, the next poll accepts the records that the previous poll returned.
-Only the records of a list that was not returned completely need a step for each record.
+A list has the records of one partition in one response, or some of them if the caller takes single
+records. Lists are decoded when they are polled. With implicit acknowledgement, the next poll
+accepts the records that the previous poll returned. Only the records of a list that was not
+returned completely need a step for each record.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import length_hint
-from typing import Final, NamedTuple
+from typing import Final
 
 from ....messages.share_fetch_response import AcquiredRecords, PartitionData
-from ....records import Record, read_batches
-from ....wire.errors import CorruptBatchError, KprotoError, MissingCodecError, ProtocolError
+from ....wire.errors import KprotoError, ProtocolError
 from ...metadata.cluster import TopicPartition
-from .acquisition import AcknowledgeType, Acquisition, ShareOrigin, ShareRecord
+from .acquired_reader import AcquiredReader, CompletedShareFetch, OffsetRun
+from .acquisition import AcknowledgeType, Acquisition, ShareRecord
 
-__all__ = ["CompletedShareFetch", "ShareBuffer", "acquired_ranges", "decode_fetch"]
+__all__ = ["ShareBuffer", "acquired_ranges"]
 
 _NEVER: Final = float("inf")
 
@@ -26,30 +27,9 @@ _NEVER: Final = float("inf")
 #: gaps of a compacted log may be in the range.
 _MOST_OFFSETS: Final = 1 << 20
 
-
-class CompletedShareFetch(NamedTuple):
-    """The acquired records of one partition in a response.
-
-    `data` has the batches of the response, which may have more records than were acquired.
-    `acquisitions` are in the order of their offsets.
-    """
-
-    tp: TopicPartition
-    node: int
-    data: bytes
-    acquisitions: list[Acquisition]
-
-    @property
-    def locked_until(self) -> float:
-        """The time at which the locks have certainly ended, in seconds of the clock."""
-        return self.acquisitions[0].locked_until
-
-
-class DecodedFetch(NamedTuple):
-    """The records of a fetch; `error` is the error of the first batch that cannot be decoded."""
-
-    records: list[ShareRecord]
-    error: KprotoError | None
+#: The most records that are decoded together if the caller takes single records, or polls. By
+#: default Python collects garbage once 700 more objects were created than freed.
+_LIST_RECORDS: Final = 500
 
 
 def acquired_ranges(data: PartitionData, tp: TopicPartition) -> list[AcquiredRecords]:
@@ -71,71 +51,19 @@ def acquired_ranges(data: PartitionData, tp: TopicPartition) -> list[AcquiredRec
     return ranges
 
 
-def decode_fetch(fetch: CompletedShareFetch, max_decompressed_bytes: int) -> DecodedFetch:
-    """Returns the acquired records of a fetch.
-
-    Acknowledges offsets without a record as gaps. If a batch cannot be decoded, releases the
-    offsets without a record: the broker delivers them again, and archives them after the number of
-    deliveries that it allows.
-    """
-    topic, partition = fetch.tp
-    found: list[list[ShareRecord]] = [[] for _ in fetch.acquisitions]
-    error: KprotoError | None = None
-    try:
-        for batch in read_batches(fetch.data):
-            first, last = batch.base_offset, batch.last_offset
-            overlapping = [
-                (at, each)
-                for at, each in enumerate(fetch.acquisitions)
-                if each.first <= last and each.last >= first
-            ]
-            if batch.is_control or not overlapping:
-                continue
-            try:
-                records = batch.records(
-                    max_decompressed_bytes=max_decompressed_bytes, topic=topic, partition=partition
-                )
-            except (CorruptBatchError, MissingCodecError) as fault:
-                error = error or fault
-                continue
-            for at, each in overlapping:
-                its = records
-                if not (each.first <= first and last <= each.last):
-                    its = [x for x in records if each.first <= x.offset <= each.last]
-                if its:
-                    found[at] += _share_records(its, each)
-    except (CorruptBatchError, MissingCodecError) as fault:
-        error = error or fault
-    missing = AcknowledgeType.GAP if error is None else AcknowledgeType.RELEASE
-    for each, its_records in zip(fetch.acquisitions, found, strict=True):
-        if len(its_records) != len(each.states):
-            each.mark_missing([record.offset for record in its_records], missing)
-    if isinstance(error, CorruptBatchError):
-        error.topic, error.partition = topic, partition
-    return DecodedFetch([record for its in found for record in its], error)
-
-
-def _share_records(records: list[Record], acquisition: Acquisition) -> list[ShareRecord]:
-    """Makes records of one batch records of `acquisition`, and returns them."""
-    origin = ShareOrigin.of(records[0]._origin, acquisition)
-    for record in records:
-        record.__class__ = ShareRecord
-        record._origin = origin
-    return records  # type: ignore[return-value]  # they are now
-
-
 class ReturnedList:
     """A decoded list; the records before `remaining` are returned, `accepted` of them accepted."""
 
-    __slots__ = ("_is_trimmed", "accepted", "acquisitions", "node", "records", "remaining", "tp")
+    __slots__ = ("_is_trimmed", "_runs", "accepted", "fetch", "records", "remaining")
 
-    def __init__(self, fetch: CompletedShareFetch, records: list[ShareRecord]) -> None:
-        self.tp = fetch.tp
-        self.node = fetch.node
-        self.acquisitions = fetch.acquisitions
+    def __init__(
+        self, fetch: CompletedShareFetch, records: list[ShareRecord], runs: list[OffsetRun]
+    ) -> None:
+        self.fetch = fetch
         self.records = records
         self.remaining: Iterator[ShareRecord] = iter(records)
         self.accepted = 0
+        self._runs = runs
         self._is_trimmed = False  # records were dropped, which must not be accepted
 
     @property
@@ -148,7 +76,11 @@ class ReturnedList:
         if count == len(self.records) and not self.accepted and not self._is_trimmed:
             self.accepted = count
             kind = AcknowledgeType.ACCEPT
-            return [each for each in self.acquisitions if each.acknowledge_open(kind)]
+            return [
+                run.acquisition
+                for run in self._runs
+                if run.acquisition.acknowledge_open(kind, run.first, run.last)
+            ]
         return self._acknowledge(self.accepted, count, AcknowledgeType.ACCEPT)
 
     def _acknowledge(self, begin: int, end: int, kind: int) -> list[Acquisition]:
@@ -198,14 +130,17 @@ class ShareBuffer:
         self._max_decompressed_bytes = max_decompressed_bytes
         self._is_explicit = is_explicit
         self._fetched: deque[CompletedShareFetch] = deque()
+        self._reader: AcquiredReader | None = None  # of a fetch that is decoded in part
         self._returned: list[ReturnedList] = []  # by the last poll, the current list last
         self._is_one_by_one = True  # the caller takes single records
         self._error: KprotoError | None = None  # of a batch that cannot be decoded
         self.remaining: Iterator[ShareRecord] = iter(())
+        #: How many fetches were begun to be returned.
+        self.begun_count = 0
 
     @property
     def has_fetched(self) -> bool:
-        """True if a fetched list waits to be polled."""
+        """True if a fetch waits, of which no record was returned."""
         return bool(self._fetched)
 
     @property
@@ -216,7 +151,8 @@ class ShareBuffer:
     @property
     def has_unreturned(self) -> bool:
         """True if any record waits to be returned."""
-        return bool(self._fetched) or length_hint(self.remaining) > 0
+        waits = bool(self._fetched) or self._reader is not None
+        return waits or length_hint(self.remaining) > 0
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -257,26 +193,38 @@ class ShareBuffer:
         if changed:
             self._on_pending(changed)
 
-    def _decode_next(self) -> ReturnedList | None:
-        """Makes the next list the current one; None if there is none.
+    def _decode_next(self, most: int | None = _LIST_RECORDS) -> ReturnedList | None:
+        """Makes the next list, of at most `most` records, the current one; None if there is none.
 
-        Raises the error of a batch that cannot be decoded, after the records of the other batches.
+        Raises the error of a batch that cannot be decoded, after the other records of its fetch.
         """
         while True:
-            if self._error is not None:
-                error, self._error = self._error, None
-                raise error
-            if not self._fetched:
-                return None
-            fetch = self._fetched.popleft()
-            decoded = decode_fetch(fetch, self._max_decompressed_bytes)
-            self._error = decoded.error
-            self._report([each for each in fetch.acquisitions if each.has_unsent])
-            if decoded.records:
-                current = ReturnedList(fetch, decoded.records)
-                self._returned.append(current)
-                self.remaining = current.remaining
+            reader = self._reader
+            if reader is None:
+                if self._error is not None:
+                    error, self._error = self._error, None
+                    raise error
+                if not self._fetched:
+                    return None
+                fetch = self._fetched.popleft()
+                reader = self._reader = AcquiredReader(fetch, self._max_decompressed_bytes)
+                self.begun_count += 1
+            current = self._read(reader, most)
+            if current is not None:
                 return current
+
+    def _read(self, reader: AcquiredReader, most: int | None) -> ReturnedList | None:
+        """Makes the next records of a fetch the current list; None if it has no more."""
+        decoded = reader.read(most)
+        if reader.is_done:
+            self._reader, self._error = None, reader.error
+        self._report(decoded.marked)
+        if not decoded.records:
+            return None
+        current = ReturnedList(reader.fetch, decoded.records, decoded.runs)
+        self._returned.append(current)
+        self.remaining = current.remaining
+        return current
 
     def take_record(self) -> ShareRecord | None:
         """Returns the next record; None if there is none."""
@@ -288,17 +236,26 @@ class ShareBuffer:
         return next(self.remaining)
 
     def take_list(self, most: int | None = None) -> tuple[TopicPartition, list[ShareRecord]] | None:
-        """Returns the rest of the current list, or the next list; None if there is none.
+        """Returns the rest of the current fetch, or the records of the next one; None without one.
 
-        Returns at most `most` records.
+        Returns at most `most` records, in lists of up to 500 records. Without `most` the buffer
+        keeps no record of the fetch, whose lock would end before the caller could renew it.
         """
         self._is_one_by_one = False
-        if not length_hint(self.remaining) and self._decode_next() is None:
-            return None
-        tp = self._returned[-1].tp
-        if most is None or length_hint(self.remaining) <= most:
-            return tp, list(self.remaining)
-        return tp, [next(self.remaining) for _ in range(most)]
+        if most is not None:
+            count = min(most, _LIST_RECORDS)
+            if not length_hint(self.remaining) and self._decode_next(count) is None:
+                return None
+            tp = self._returned[-1].fetch.tp
+            if length_hint(self.remaining) <= most:
+                return tp, list(self.remaining)
+            return tp, [next(self.remaining) for _ in range(most)]
+        records = list(self.remaining)
+        if records and self._reader is not None and self._read(self._reader, None) is not None:
+            records += self.remaining
+        elif not records and self._decode_next(None) is not None:
+            records = list(self.remaining)
+        return (self._returned[-1].fetch.tp, records) if records else None
 
     def take_polled(self, most: int) -> dict[TopicPartition, list[ShareRecord]] | None:
         """Returns up to `most` records of all lists, by partition; None if there is none."""
@@ -322,61 +279,55 @@ class ShareBuffer:
 
     def release(self, tps: Collection[TopicPartition]) -> None:
         """Releases the records of partitions that were not returned."""
-        self._drop(lambda fetch: fetch.tp in tps, lambda each: each.tp in tps, releases=True)
+        self._drop(lambda fetch: fetch.tp in tps, releases=True)
 
     def drop_all(self) -> None:
         """Drops all records that were not returned; the close of their session releases them."""
-        self._drop(lambda fetch: True, lambda each: True, releases=False)
+        self._drop(lambda fetch: True, releases=False)
 
     def drop_node(self, node: int) -> None:
         """Drops the records of a broker that were not returned, because their locks have ended."""
-        self._drop(lambda fetch: fetch.node == node, lambda each: each.node == node, releases=False)
+        self._drop(lambda fetch: fetch.node == node, releases=False)
 
     def drop_moved(self, leaders: Mapping[TopicPartition, int]) -> None:
         """Drops the records that were not returned, and whose partition has another leader now.
 
         The new leader returns the records again.
         """
-        self._drop(
-            lambda fetch: leaders.get(fetch.tp, fetch.node) != fetch.node,
-            lambda each: leaders.get(each.tp, each.node) != each.node,
-            releases=False,
-        )
+        self._drop(lambda fetch: leaders.get(fetch.tp, fetch.node) != fetch.node, releases=False)
 
     def drop_unlocked(self, now: float) -> None:
         """Drops the records that were not returned, and whose locks have ended."""
-        self._drop(
-            lambda fetch: fetch.locked_until <= now,
-            lambda each: each.acquisitions[0].locked_until <= now,
-            releases=False,
-        )
+        self._drop(lambda fetch: fetch.locked_until <= now, releases=False)
 
     @property
     def unlocked_at(self) -> float:
         """The time at which the first lock of a record that was not returned has ended."""
         ends = [each.locked_until for each in self._fetched]
+        if self._reader is not None:
+            ends.append(self._reader.fetch.locked_until)
         if length_hint(self.remaining):
-            ends.append(self._returned[-1].acquisitions[0].locked_until)
+            ends.append(self._returned[-1].fetch.locked_until)
         return min(ends, default=_NEVER)
 
-    def _drop(
-        self,
-        is_dropped: Callable[[CompletedShareFetch], bool],
-        is_current_dropped: Callable[[ReturnedList], bool],
-        *,
-        releases: bool,
-    ) -> None:
+    def _drop(self, is_dropped: Callable[[CompletedShareFetch], bool], *, releases: bool) -> None:
         kept: deque[CompletedShareFetch] = deque()
+        readers = [] if self._reader is None else [self._reader]
         for fetch in self._fetched:
-            if not is_dropped(fetch):
+            if is_dropped(fetch):
+                readers.append(AcquiredReader(fetch, self._max_decompressed_bytes))
+            else:
                 kept.append(fetch)
-                continue
-            for each in fetch.acquisitions:
-                each.is_dropped = True
-                if releases and each.acknowledge_open(AcknowledgeType.RELEASE):
-                    self._report([each])
         self._fetched = kept
+        for reader in readers:
+            if not is_dropped(reader.fetch):
+                continue
+            if reader is self._reader:
+                self._reader, self._error = None, reader.error
+            if releases:
+                self._report(reader.release_rest())
         current = self._returned[-1] if self._returned else None
-        if current is not None and length_hint(self.remaining) and is_current_dropped(current):
-            self._report(current.drop_remaining(releases=releases))
-            self.remaining = current.remaining
+        if current is None or not length_hint(self.remaining) or not is_dropped(current.fetch):
+            return
+        self._report(current.drop_remaining(releases=releases))
+        self.remaining = current.remaining

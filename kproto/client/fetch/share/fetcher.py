@@ -31,8 +31,9 @@ from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
 from ...observing.log_lines import log
 from .ack_results import AckCodes, AckResults
-from .acquisition import Acquisition, LockLostError, ShareRecord
-from .buffer import CompletedShareFetch, ShareBuffer
+from .acquired_reader import CompletedShareFetch
+from .acquisition import Acquisition, LockLostError, OffsetState, ShareRecord
+from .buffer import ShareBuffer
 from .leader_refresh import LeaderRefresh
 from .live_acquisitions import LiveAcquisitions, acquisitions_of
 from .node import RequestKind, ShareNode
@@ -55,9 +56,10 @@ __all__ = ["ShareFetcher"]
 
 _NEVER: Final = float("inf")
 
+_OPEN: Final = int(OffsetState.UNACKNOWLEDGED)
 
-#: The next list is fetched in advance if the last list took at most this share of the lock
-#: duration: the locks of slow consumers would end before their records are returned.
+#: The next list is fetched in advance if the records of the last fetch took at most this share of
+#: the lock duration: the locks of slow consumers would end before their records are returned.
 _FAST_SHARE: Final = 0.1
 
 #: The lock duration if the broker names none: the default of group.share.record.lock.duration.ms.
@@ -98,6 +100,7 @@ class ShareFetcher:
         #: False once a broker was found that renews no locks.
         self.can_renew = True
         self.waiting_polls = 0
+        #: How long the caller has processed the records of the last fetch, in seconds.
         self.last_processing_s = 0.0
         self._groups = PartitionGroups()
         self._nodes: dict[int, ShareNode] = {}
@@ -147,6 +150,25 @@ class ShareFetcher:
         self._groups.revoke(tps)
         self.buffer.release(tps)
         self.wake()
+
+    def acknowledge_open(self, record: ShareRecord, kind: int) -> bool:
+        """Stores the first acknowledgement of a record whose lock has not ended.
+
+        Returns False if `acknowledge` must decide.
+        """
+        acquisition = getattr(record._origin, "acquisition", None)
+        if acquisition is None or acquisition.owner is not self:
+            return False
+        now = self._clock.monotonic()
+        at = record.offset - acquisition.first
+        states = acquisition.states
+        if states[at] != _OPEN or now >= acquisition.locked_until:
+            return False
+        states[at] = kind
+        if not acquisition.is_pending:
+            self._node(acquisition.node).add_pending(acquisition, now)
+            self.wake()
+        return True
 
     def acknowledge(self, record: object, kind: int) -> None:
         """Stores the acknowledgement of a record, which is sent soon.

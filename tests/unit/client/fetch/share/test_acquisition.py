@@ -113,18 +113,27 @@ def test_restored_acknowledgements_are_sent_again() -> None:
 
 def test_missing_offsets_are_gaps() -> None:
     its = acquired()
-    assert its.mark_missing([10, 12], GAP)
-    assert list(its.states) == [OPEN, GAP, OPEN, GAP]
+    assert its.acknowledge_gaps(10, [10, 12], GAP)
+    assert list(its.states) == [OPEN, GAP, OPEN, OPEN]
     assert its.has_unsent
-    assert not acquired().mark_missing([10, 11, 12, 13], GAP)
+    assert not its.acknowledge_gaps(13, [13], GAP)
+    assert its.acknowledge_open(GAP, 13)
+    assert list(its.states) == [OPEN, GAP, OPEN, GAP]
 
 
 def test_open_offsets_are_acknowledged_together() -> None:
     its = acquired()
     its.acknowledge(11, REJECT, NOW)
-    assert its.acknowledge_open(ACCEPT)
+    assert its.acknowledge_open(ACCEPT, 10)
     assert list(its.states) == [ACCEPT, REJECT, ACCEPT, ACCEPT]
-    assert not its.acknowledge_open(ACCEPT)
+    assert not its.acknowledge_open(ACCEPT, 10)
+
+
+def test_only_open_offsets_of_a_run_are_acknowledged() -> None:
+    its = acquired()
+    assert its.acknowledge_open(ACCEPT, 11, 12)
+    assert list(its.states) == [OPEN, ACCEPT, ACCEPT, OPEN]
+    assert not its.acknowledge_open(RELEASE, 11, 12)
 
 
 def test_equal_acknowledgements_are_one_batch_with_one_type() -> None:

@@ -85,14 +85,14 @@ def test_implicit_acceptance_after_the_lock_is_not_sent_once_the_partition_is_fe
     earlier = acquired(10, 13)
     live.add([earlier], NOW)
     live.add([acquired(10, 13)], LOCKED_UNTIL)
-    assert not earlier.acknowledge_open(ACCEPT)
+    assert not earlier.acknowledge_open(ACCEPT, earlier.first)
 
 
 def test_unsent_acceptance_of_an_ended_lock_is_lost_when_the_offset_is_acquired_again() -> None:
     live = LiveAcquisitions()
     earlier = acquired(10, 13)
     live.add([earlier], NOW)
-    assert earlier.acknowledge_open(ACCEPT)
+    assert earlier.acknowledge_open(ACCEPT, earlier.first)
     (lost,) = live.add([acquired(10, 13)], LOCKED_UNTIL)
     assert list(lost.states) == [ACCEPT] * 4
     assert not earlier.has_unsent

@@ -129,7 +129,7 @@ def test_no_request_is_due_while_another_is_in_flight_or_in_a_backoff() -> None:
 
 def test_fetch_request_has_changes_and_acknowledgements() -> None:
     first, second = acquired(0, 3), acquired(10, 2)
-    first.acknowledge_open(AcknowledgeType.ACCEPT)
+    first.acknowledge_open(AcknowledgeType.ACCEPT, first.first)
     second.acknowledge(11, AcknowledgeType.RELEASE, NOW)
     sent = take_acks([second, first])
     change = SessionChange(4, [(B, 1)], [(A, 7)])
