@@ -144,7 +144,7 @@ async def prepare(bootstrap: str, topic: str, records: int, groups: list[str]) -
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench.share", description=__doc__)
-    parser.add_argument("--records", type=int, default=500_000, help="records of a round")
+    parser.add_argument("--records", type=int, default=2_000_000, help="records of a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--worker", nargs=4, metavar=("KIND", "BOOTSTRAP", "TOPIC", "GROUP"))
     options = parser.parse_args()
