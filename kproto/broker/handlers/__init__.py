@@ -4,8 +4,8 @@ The docstring of each module lists the supported versions with their changes, th
 features that are left out. A handler gets the request and its `Context`, reads and changes the
 state of the cluster, and returns the response, or None if there is no response (acks=0). A handler
 does not wait: it returns a `DelayedResponse` instead. `token_expiry`, `config_alteration`,
-`share_request_checks`, `share_acknowledgements` and `share_partition_reading` have code that
-handlers share.
+`share_request_checks`, `share_acknowledgements`, `share_partition_reading` and
+`share_state_results` have code that handlers share.
 """
 
 from typing import Final
