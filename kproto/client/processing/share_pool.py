@@ -18,9 +18,10 @@ from ...clock import Clock, Timer
 from ...records import Record
 from ...tasks import start_task
 from ...wire.errors import ConfigurationError
-from ..core.tasks import is_in_task, retrieve_exception, until_cancelled_no_more, until_ended
+from ..core.tasks import is_in_task, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.share.acquisition import LockLostError
+from .draining import until_drained
 from .failure_headers import add_record_note, has_readable_headers
 from .failure_log import log_failure, log_unraised
 from .forwarding import send_forwarded
@@ -167,29 +168,7 @@ class SharePool:
         """
         poll_task = start_task(self._poll_loop())
         poll_task.add_done_callback(self._on_poll_done)
-        cancelled: asyncio.CancelledError | None = None
-        try:
-            await self._is_stopping.wait()
-        except asyncio.CancelledError as error:
-            cancelled = error
-        self.stop()
-        poll_task.cancel()
-        draining = start_task(self._drain_and_end(poll_task))
-        draining.add_done_callback(retrieve_exception)
-        if cancelled is not None:
-            await until_cancelled_no_more(draining)
-        while not draining.done():
-            try:
-                await asyncio.wait([draining])
-            except asyncio.CancelledError as error:
-                if cancelled is None:
-                    cancelled = error
-                else:
-                    self.end_drain()
-                await until_cancelled_no_more(draining)
-        if cancelled is not None:
-            raise cancelled
-        draining.result()
+        await until_drained(self, self._is_stopping, poll_task, self._drain_and_end)
 
     async def _drain_and_end(self, poll_task: asyncio.Task[None]) -> None:
         try:
