@@ -16,17 +16,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
-import random
 import sys
-from collections import Counter
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import kproto
-from kproto.broker import BrokerSettings, Close, Cluster
-from kproto.broker.faults import Control, ErrorCode, LoseResponses, SilentConnection, Slow
+from kproto.broker import BrokerSettings, Cluster
+from kproto.broker.faults import ErrorCode
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
     DescribeGroupsRequest,
@@ -42,7 +39,15 @@ from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 
 from .group_log import OFFSETS_TOPIC, conversions_of, written_of
-from .manual_time import STRIDE_MS, ManualTime
+from .group_schedule import (
+    SETTINGS,
+    Action,
+    GroupMember,
+    GroupSchedule,
+    Outcome,
+    play_all,
+    report_unseen,
+)
 from .protocols import of_ours, timed
 
 __all__ = ["ScheduleOutcome", "play"]
@@ -50,8 +55,6 @@ __all__ = ["ScheduleOutcome", "play"]
 TOPIC: Final = "played"
 GROUP: Final = "players"
 PARTITIONS: Final = 6
-MOST_MEMBERS: Final = 4
-STEPS: Final = 14
 
 APIS: Final = (
     FindCoordinatorRequest,
@@ -77,15 +80,6 @@ ENCODE_FAILURES: Final = (
     "NOT_COORDINATOR",
     "REQUEST_TIMED_OUT",
 )
-SETTINGS: Final = kproto.ClientSettings(
-    request_timeout_ms=4_000,
-    delivery_timeout_ms=30_000,
-    api_timeout_ms=30_000,
-    reconnect_backoff_max_ms=500,
-    retry_backoff_max_ms=500,
-    connect_timeout_ms=2_000,
-    connect_timeout_max_ms=4_000,
-)
 BROKERS: Final = BrokerSettings(
     offsets_topic_num_partitions=2,
     group_consumer_min_session_timeout_ms=6_000,
@@ -96,13 +90,9 @@ BROKERS: Final = BrokerSettings(
 
 
 @dataclass
-class ScheduleOutcome:
-    """The result of the schedule of one `seed`: violations (`wrong`), and counts."""
+class ScheduleOutcome(Outcome):
+    """The result of the schedule of one `seed`."""
 
-    seed: int
-    wrong: list[str] = field(default_factory=list)
-    actions: Counter[str] = field(default_factory=Counter)
-    records: int = 0
     conversions: int = 0  #: changes of the group's protocol while it had members
     again: int = 0  #: records processed twice, for example because their commit was lost
 
@@ -118,9 +108,7 @@ def play(seed: int, assignor: str = "cooperative-sticky") -> ScheduleOutcome:
 
 async def _play(seed: int, assignor: str) -> ScheduleOutcome:
     outcome = ScheduleOutcome(seed)
-    asyncio.get_running_loop().set_exception_handler(
-        lambda _, context: outcome.wrong.append(f"unseen: {context.get('message')} {context}")
-    )
+    report_unseen(outcome)
     clock = ManualClock()
     async with Cluster(2, settings=BROKERS, clock=clock) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS, replication_factor=2)
@@ -128,68 +116,41 @@ async def _play(seed: int, assignor: str) -> ScheduleOutcome:
     return outcome
 
 
-class _Schedule:
+class _Schedule(GroupSchedule["_Player"]):
     """Runs one random schedule; tracks its members, its faults and the processed records."""
+
+    topic = TOPIC
+    partitions = PARTITIONS
+    value = b"played"
+    member_prefix = "player"
+    finished = "every record is done"
 
     def __init__(
         self, outcome: ScheduleOutcome, cluster: Cluster, clock: ManualClock, assignor: str
     ) -> None:
+        apis = {"uniform": APIS_OF_CONSUMERS, "mixed": (*APIS, *APIS_OF_CONSUMERS)}
+        super().__init__(outcome, cluster, clock, apis.get(assignor, APIS))
         self.outcome = outcome
-        self.cluster = cluster
-        self.clock = clock
         self.assignor = assignor
-        self.apis = {"uniform": APIS_OF_CONSUMERS, "mixed": (*APIS, *APIS_OF_CONSUMERS)}.get(
-            assignor, APIS
-        )
-        self.chance = random.Random(outcome.seed)
         self.owners: dict[int, str] = {}
         self.done: list[set[int]] = [set() for _ in range(PARTITIONS)]
         self.contiguous = [0] * PARTITIONS
-        self.written = [0] * PARTITIONS
-        self.members: list[_Player] = []
-        self.cut_off: set[str] = set()
-        self._number = 0
-        self._faults: list[Control] = []
-        self._stopped: int | None = None
-        self._time = ManualTime(clock)
 
     async def run(self) -> None:
         self.cluster.control(self._looks_at_commit, request=OffsetCommitRequest)
-        self.cluster.control(self._cuts_off)
-        self._join()
-        self._join()
-        try:
-            await self._writes()
-            for _ in range(STEPS):
-                action = self.chance.choice(self._possible())
-                self.outcome.actions[action.__name__.strip("_")] += 1
-                await action()
-                await self._time.pass_ms(self.chance.uniform(0, 6_000))
-            await self._heal()
-            if not self.members:
-                self._join()
-            await self._until("every record is done", self._is_all_done)
-            for member in self.members:
-                member.stop.set()
-            await self._until(
-                "all have left", lambda: all(each.task.done() for each in self.members)
-            )
-        finally:
-            for member in self.members:
-                member.task.cancel()
-            waiting = asyncio.gather(*(m.task for m in self.members), return_exceptions=True)
-            while not waiting.done():
-                await self._time.pass_ms(STRIDE_MS)
-        self.outcome.records = sum(self.written)
+        await super().run()
         self.outcome.conversions = sum(
             conversions_of(written_of(self.cluster.records(OFFSETS_TOPIC, at), GROUP)).of_members
             for at in range(BROKERS.offsets_topic_num_partitions)
         )
 
+    def _new_member(self, name: str) -> _Player:
+        return _Player(self, name)
+
     # Actions
 
-    def _possible(self) -> list[Callable[[], Any]]:
-        found: list[Callable[[], Any]] = [
+    def _always_possible(self) -> list[Action]:
+        return [
             self._writes,
             self._loses_answer,
             self._loses_answer,
@@ -199,78 +160,15 @@ class _Schedule:
             self._moves_coordinator,
             self._stops_or_starts,
         ]
-        if len(self.members) < MOST_MEMBERS:
-            found += [self._joins] * 4
-        if len(self.members) > 1:
-            found += [self._leaves, self._leaves, self._cancels]
-        if self.members:
-            found += [self._is_slow, self._is_cut_off]
-        return found
 
-    async def _writes(self) -> None:
-        writing = asyncio.create_task(self._write())
-        await self._until("records are written", writing.done)
-        writing.result()
-
-    async def _write(self) -> None:
-        bootstrap = self.cluster.bootstrap
-        async with (
-            kproto.Client(bootstrap, SETTINGS, clock=self.clock) as client,
-            client.producer() as producer,
-        ):
-            for partition in range(PARTITIONS):
-                count = self.chance.randrange(12)
-                for _ in range(count):
-                    await producer.enqueue(TOPIC, b"played", partition=partition)
-                self.written[partition] += count
-
-    async def _joins(self) -> None:
-        self._join()
-
-    def _join(self) -> None:
-        self._number += 1
-        self.members.append(_Player(self, f"player-{self._number}"))
-
-    async def _leaves(self) -> None:
-        member = self.chance.choice(self.members)
-        member.stop.set()
-        await self._goes(member)
-
-    async def _cancels(self) -> None:
-        member = self.chance.choice(self.members)
-        member.task.cancel()
-        await self._goes(member)
-
-    async def _goes(self, member: _Player) -> None:
-        """Waits until a member has ended, then removes it; its actions are still checked."""
-        await self._until(f"{member.name} has gone", member.task.done)
-        self.members.remove(member)
+    def _possible_for_members(self) -> list[Action]:
+        return [self._is_slow, self._is_cut_off]
 
     async def _is_slow(self) -> None:
         self.chance.choice(self.members).slow_ms = self.chance.choice([3_000, 30_000])
 
-    async def _is_cut_off(self) -> None:
-        member = self.chance.choice(self.members)
-        self.cut_off.add(member.name)
-        await self._time.pass_ms(self.chance.uniform(500, 12_000))
-        self.cut_off.discard(member.name)
-
-    def _fault(self, function: Callable[[ReceivedRequest], Any], times: int = 1) -> None:
-        api = self.chance.choice(self.apis)
-        self._faults.append(self.cluster.control(function, request=api, times=times))
-
-    async def _loses_answer(self) -> None:
-        self._fault(LoseResponses())
-
-    async def _delays(self) -> None:
-        self._fault(Slow(self.chance.randrange(100, 5_000)), times=3)
-
     async def _refuses(self) -> None:
         self._fault(ErrorCode(self.chance.choice(ENCODE_FAILURES)), times=self.chance.randint(1, 3))
-
-    async def _closes(self) -> None:
-        after = self.chance.random() < 0.5
-        self._fault(lambda _: Close(after_handling=after))
 
     async def _moves_coordinator(self) -> None:
         if self._stopped is not None:
@@ -280,28 +178,7 @@ class _Schedule:
         for partition in range(BROKERS.offsets_topic_num_partitions):
             self.cluster.move_leader("__consumer_offsets", partition, other)
 
-    async def _stops_or_starts(self) -> None:
-        if self._stopped is None:
-            self._stopped = self.chance.choice(self.cluster.nodes)
-            await self.cluster.stop_broker(self._stopped)
-        else:
-            await self._start()
-
-    async def _start(self) -> None:
-        if self._stopped is not None:
-            await self.cluster.start_broker(self._stopped)
-            self._stopped = None
-
-    async def _heal(self) -> None:
-        await self._start()
-        self.cut_off.clear()
-        for control in self._faults:
-            self.cluster.remove_control(control)
-
     # Checks
-
-    def _cuts_off(self, request: ReceivedRequest) -> Any:
-        return SilentConnection()(request) if request.client_id in self.cut_off else None
 
     def _looks_at_commit(self, request: ReceivedRequest) -> None:
         message = request.message
@@ -324,35 +201,25 @@ class _Schedule:
         while self.contiguous[partition] in done:
             self.contiguous[partition] += 1
 
-    def _is_all_done(self) -> bool:
+    def _is_finished(self) -> bool:
         return self.contiguous == self.written
 
-    def wrong(self, what: str) -> None:
-        """Adds a violation with the time of the manual clock."""
-        self.outcome.wrong.append(f"at {self.clock.monotonic():.3f} s: {what}")
-
-    # Time
-
-    async def _until(self, what: str, holds: Callable[[], bool]) -> None:
-        if not await self._time.until(holds):
-            missing = [
-                f"{partition}:{self.contiguous[partition]}"
-                for partition in range(PARTITIONS)
-                if self.contiguous[partition] != self.written[partition]
-            ]
-            self.wrong(f"not {what}; owners {self.owners}, not done {missing}")
+    def _unfinished(self) -> str:
+        missing = [
+            f"{partition}:{self.contiguous[partition]}"
+            for partition in range(PARTITIONS)
+            if self.contiguous[partition] != self.written[partition]
+        ]
+        return f"; owners {self.owners}, not done {missing}"
 
 
-class _Player:
+class _Player(GroupMember):
     """Runs one member of the group, and processes its records like an application."""
 
     def __init__(self, schedule: _Schedule, name: str) -> None:
-        self.name = name
-        self.stop = asyncio.Event()
         self.slow_ms = 0
         self._schedule = schedule
-        self._chance = random.Random(f"{schedule.outcome.seed} {name}")
-        self.task = asyncio.create_task(self._run())
+        super().__init__(schedule.outcome.seed, name)
 
     async def _run(self) -> None:
         schedule = self._schedule
@@ -369,7 +236,7 @@ class _Player:
                 on_revoked=self._given_up,
                 on_lost=self._given_up,
             ) as consumer:
-                await self._read(consumer)
+                await self._each_record(consumer, self._process)
         except kproto.KprotoError as error:
             schedule.wrong(f"{self.name} failed: {error!r}")
         finally:
@@ -383,29 +250,14 @@ class _Player:
             return timed(protocol, 6_000, 1_000)
         return of_ours(assignor, 6_000, 1_000)
 
-    async def _read(self, consumer: Any) -> None:
+    async def _process(self, record: Any) -> None:
         schedule = self._schedule
-        records = aiter(consumer)
-        stopping = asyncio.create_task(self.stop.wait())
-        try:
-            while not stopping.done():
-                coming = asyncio.ensure_future(anext(records))
-                try:
-                    await asyncio.wait([coming, stopping], return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    if not coming.done():
-                        coming.cancel()
-                if coming.cancelled() or not coming.done():
-                    break
-                record = coming.result()
-                slow_ms, self.slow_ms = self.slow_ms, 0
-                if slow_ms:
-                    await schedule.clock.sleep(slow_ms / 1000)
-                elif self._chance.random() < 0.3:
-                    await schedule.clock.sleep(self._chance.random() / 5)
-                schedule.on_processed(record.partition, record.offset)
-        finally:
-            stopping.cancel()
+        slow_ms, self.slow_ms = self.slow_ms, 0
+        if slow_ms:
+            await schedule.clock.sleep(slow_ms / 1000)
+        elif self._chance.random() < 0.3:
+            await schedule.clock.sleep(self._chance.random() / 5)
+        schedule.on_processed(record.partition, record.offset)
 
     def _assigned(self, places: Collection[tuple[str, int]]) -> None:
         for _, partition in places:
@@ -428,19 +280,11 @@ def main() -> int:
     )
     parser.add_argument("--assignor", default="cooperative-sticky", help="default: %(default)s")
     chosen = parser.parse_args()
-    for name in ("kproto", "asyncio"):  # the schedules cause the errors on purpose
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    wrong = records = again = conversions = 0
-    for seed in range(chosen.seed, chosen.seed + chosen.count):
-        outcome = play(seed, chosen.assignor)
-        records += outcome.records
-        again += outcome.again
-        conversions += outcome.conversions
-        if outcome.wrong:
-            wrong += 1
-            print(f"\r\033[Kseed {seed}: {outcome.wrong[0]}")
-        print(f"\r{seed - chosen.seed + 1} of {chosen.count}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+    outcomes = play_all(lambda seed: play(seed, chosen.assignor), chosen.seed, chosen.count)
+    wrong = sum(bool(each.wrong) for each in outcomes)
+    records = sum(each.records for each in outcomes)
+    again = sum(each.again for each in outcomes)
+    conversions = sum(each.conversions for each in outcomes)
     print(f"{chosen.count} schedules, {wrong} wrong; {records:,} records, {again:,} done again")
     if conversions:
         print(f"{conversions:,} conversions of a group with members in it")

@@ -14,18 +14,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
-import random
 import sys
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import kproto
 from kproto import LockLostError, Retries, ShareConsumer, ShareRecord
-from kproto.broker import BrokerSettings, Close, Cluster
-from kproto.broker.faults import Control, ErrorCode, LoseResponses, SilentConnection, Slow
+from kproto.broker import BrokerSettings, Cluster
+from kproto.broker.faults import ErrorCode
 from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.messages import (
     FindCoordinatorRequest,
@@ -37,11 +34,18 @@ from kproto.messages import (
     ShareUpdateKey,
     ShareUpdateValue,
 )
-from kproto.protocol.connection import ReceivedRequest
 from kproto.stored.coordinator_records import decode_coordinator_record
 from kproto.testing.clock import ManualClock
 
-from .manual_time import STRIDE_MS, ManualTime
+from .group_schedule import (
+    SETTINGS,
+    Action,
+    GroupMember,
+    GroupSchedule,
+    Outcome,
+    play_all,
+    report_unseen,
+)
 
 __all__ = ["ShareScheduleOutcome", "play"]
 
@@ -53,8 +57,6 @@ PARTITIONS: Final = 3
 #: failed for several locks, records would be archived without a record of it, as in Kafka.
 NODES: Final = 3
 STATE_PARTITIONS: Final = 2
-MOST_MEMBERS: Final = 4
-STEPS: Final = 14
 LIMIT: Final = 3
 LOCK_MS: Final = 4_000
 
@@ -75,15 +77,6 @@ APIS: Final[dict[Any, tuple[str, ...]]] = {
 #: The states of a record in the records of the share coordinator.
 ACKNOWLEDGED, ARCHIVED = 2, 4
 
-SETTINGS: Final = kproto.ClientSettings(
-    request_timeout_ms=4_000,
-    delivery_timeout_ms=30_000,
-    api_timeout_ms=30_000,
-    reconnect_backoff_max_ms=500,
-    retry_backoff_max_ms=500,
-    connect_timeout_ms=2_000,
-    connect_timeout_max_ms=4_000,
-)
 BROKERS: Final = BrokerSettings(
     offsets_topic_num_partitions=2,
     share_coordinator_state_topic_num_partitions=STATE_PARTITIONS,
@@ -101,13 +94,9 @@ Key: TypeAlias = tuple[int, int]
 
 
 @dataclass
-class ShareScheduleOutcome:
-    """The result of the schedule of one `seed`: violations (`wrong`), and counts."""
+class ShareScheduleOutcome(Outcome):
+    """The result of the schedule of one `seed`."""
 
-    seed: int
-    wrong: list[str] = field(default_factory=list)
-    actions: Counter[str] = field(default_factory=Counter)
-    records: int = 0
     deliveries: int = 0
     archived: int = 0  #: records that were archived after the limit of deliveries
 
@@ -119,9 +108,7 @@ def play(seed: int) -> ShareScheduleOutcome:
 
 async def _play(seed: int) -> ShareScheduleOutcome:
     outcome = ShareScheduleOutcome(seed)
-    asyncio.get_running_loop().set_exception_handler(
-        lambda _, context: outcome.wrong.append(f"unseen: {context.get('message')} {context}")
-    )
+    report_unseen(outcome)
     clock = ManualClock()
     async with Cluster(NODES, settings=BROKERS, clock=clock) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS, replication_factor=NODES)
@@ -172,57 +159,40 @@ class Oracles:
             self._wrong(f"the acceptance of {key} is confirmed, and not stored")
 
 
-class _Schedule:
+class _Schedule(GroupSchedule["_Member"]):
     """Runs one random schedule; tracks its members and its faults."""
 
+    topic = TOPIC
+    partitions = PARTITIONS
+    value = b"job"
+    member_prefix = "worker"
+    finished = "every record is settled"
+
     def __init__(self, outcome: ShareScheduleOutcome, cluster: Cluster, clock: ManualClock) -> None:
+        super().__init__(outcome, cluster, clock, APIS)
         self.outcome = outcome
-        self.cluster = cluster
-        self.clock = clock
-        self.chance = random.Random(outcome.seed)
         self.oracles = Oracles(self.wrong)
         self.is_healed = False
-        self.members: list[_Member] = []
-        self.cut_off: set[str] = set()
-        self._written = [0] * PARTITIONS
-        self._number = 0
-        self._faults: list[Control] = []
-        self._stopped: int | None = None
-        self._time = ManualTime(clock)
 
     async def run(self) -> None:
-        self.cluster.control(self._cuts_off)
-        try:
-            await self._ends("the group is configured", self._configure())
-            self._join()
-            self._join()
-            await self._writes()
-            for _ in range(STEPS):
-                action = self.chance.choice(self._possible())
-                self.outcome.actions[action.__name__.strip("_")] += 1
-                await action()
-                await self._time.pass_ms(self.chance.uniform(0, 6_000))
-            await self._heal()
-            if not self.members:
-                self._join()
-            await self._until("every record is settled", self._is_settled)
-            for member in self.members:
-                member.stop.set()
-            await self._until(
-                "all have left", lambda: all(each.task.done() for each in self.members)
-            )
-        finally:
-            for member in self.members:
-                member.task.cancel()
-            waiting = asyncio.gather(*(m.task for m in self.members), return_exceptions=True)
-            while not waiting.done():
-                await self._time.pass_ms(STRIDE_MS)
+        await super().run()
         log = self._state_log()
-        keys = {(at, offset) for at in range(PARTITIONS) for offset in range(self._written[at])}
+        keys = {(at, offset) for at in range(PARTITIONS) for offset in range(self.written[at])}
         self.oracles.check_settled(keys, log)
-        self.outcome.records = len(keys)
         self.outcome.deliveries = self.oracles.deliveries
         self.outcome.archived = sum(each.get(ARCHIVED) == LIMIT for each in log.values())
+
+    async def _prepare(self) -> None:
+        await self._ends("the group is configured", self._configure())
+
+    async def _configure(self) -> None:
+        resource = ConfigResource(ConfigResourceType.GROUP, GROUP)
+        configs = {resource: {"share.auto.offset.reset": "earliest"}}
+        async with kproto.Client(self.cluster.bootstrap, SETTINGS, clock=self.clock) as client:
+            await client.admin.incremental_alter_configs(configs)
+
+    def _new_member(self, name: str) -> _Member:
+        return _Member(self, name)
 
     def _state_log(self) -> dict[Key, dict[int, int]]:
         """Returns the stored states of each record, with the delivery count of each state."""
@@ -240,18 +210,18 @@ class _Schedule:
                             states[each.delivery_state] = each.delivery_count
         return found
 
-    def _is_settled(self) -> bool:
+    def _is_finished(self) -> bool:
         log = self._state_log()
         return all(
             log.get((at, offset), {}).keys() & {ACKNOWLEDGED, ARCHIVED}
             for at in range(PARTITIONS)
-            for offset in range(self._written[at])
+            for offset in range(self.written[at])
         )
 
     # Actions
 
-    def _possible(self) -> list[Callable[[], Any]]:
-        found: list[Callable[[], Any]] = [
+    def _always_possible(self) -> list[Action]:
+        return [
             self._writes,
             self._writes,
             self._loses_answer,
@@ -263,84 +233,17 @@ class _Schedule:
             self._moves_coordinator,
             self._stops_or_starts,
         ]
-        if len(self.members) < MOST_MEMBERS:
-            found += [self._joins] * 4
-        if len(self.members) > 1:
-            found += [self._leaves, self._leaves, self._cancels]
-        if self.members:
-            found.append(self._is_cut_off)
-        return found
 
-    async def _configure(self) -> None:
-        resource = ConfigResource(ConfigResourceType.GROUP, GROUP)
-        configs = {resource: {"share.auto.offset.reset": "earliest"}}
-        async with kproto.Client(self.cluster.bootstrap, SETTINGS, clock=self.clock) as client:
-            await client.admin.incremental_alter_configs(configs)
-
-    async def _writes(self) -> None:
-        await self._ends("records are written", self._write())
-
-    async def _write(self) -> None:
-        bootstrap = self.cluster.bootstrap
-        async with (
-            kproto.Client(bootstrap, SETTINGS, clock=self.clock) as client,
-            client.producer() as producer,
-        ):
-            for partition in range(PARTITIONS):
-                count = self.chance.randrange(12)
-                for _ in range(count):
-                    await producer.enqueue(TOPIC, b"job", partition=partition)
-                self._written[partition] += count
-
-    async def _joins(self) -> None:
-        self._join()
-
-    def _join(self) -> None:
-        self._number += 1
-        self.members.append(_Member(self, f"worker-{self._number}"))
-
-    async def _leaves(self) -> None:
-        member = self.chance.choice(self.members)
-        member.stop.set()
-        await self._goes(member)
-
-    async def _cancels(self) -> None:
-        member = self.chance.choice(self.members)
+    async def _cancel(self, member: _Member) -> None:
         member.task.cancel()
         if self.chance.random() < 0.3:
             await asyncio.sleep(0)
             member.task.cancel()
-        await self._goes(member)
-
-    async def _goes(self, member: _Member) -> None:
-        await self._until(f"{member.name} has gone", member.task.done)
-        self.members.remove(member)
-
-    async def _is_cut_off(self) -> None:
-        member = self.chance.choice(self.members)
-        self.cut_off.add(member.name)
-        await self._time.pass_ms(self.chance.uniform(500, 12_000))
-        self.cut_off.discard(member.name)
-
-    def _fault(self, function: Callable[[ReceivedRequest], Any], times: int = 1) -> None:
-        api = self.chance.choice(list(APIS))
-        self._faults.append(self.cluster.control(function, request=api, times=times))
-
-    async def _loses_answer(self) -> None:
-        self._fault(LoseResponses())
-
-    async def _delays(self) -> None:
-        self._fault(Slow(self.chance.randrange(100, 5_000)), times=3)
 
     async def _refuses(self) -> None:
         api = self.chance.choice(list(APIS))
         fault = ErrorCode(self.chance.choice(APIS[api]))
-        times = self.chance.randint(1, 3)
-        self._faults.append(self.cluster.control(fault, request=api, times=times))
-
-    async def _closes(self) -> None:
-        after = self.chance.random() < 0.5
-        self._fault(lambda _: Close(after_handling=after))
+        self._fault_in(api, fault, self.chance.randint(1, 3))
 
     def _moves(self, topic: str, partitions: int) -> None:
         if self._stopped is None:
@@ -356,53 +259,19 @@ class _Schedule:
         elif "__consumer_offsets" in self.cluster.topics:
             self._moves("__consumer_offsets", BROKERS.offsets_topic_num_partitions)
 
-    async def _stops_or_starts(self) -> None:
-        if self._stopped is None:
-            self._stopped = self.chance.choice(list(self.cluster.nodes))
-            await self.cluster.stop_broker(self._stopped)
-        else:
-            await self._start()
-
-    async def _start(self) -> None:
-        if self._stopped is not None:
-            await self.cluster.start_broker(self._stopped)
-            self._stopped = None
-
     async def _heal(self) -> None:
         """Ends all faults; members accept all records from now on."""
-        await self._start()
+        await super()._heal()
         self.is_healed = True
-        self.cut_off.clear()
-        for control in self._faults:
-            self.cluster.remove_control(control)
-
-    def _cuts_off(self, request: ReceivedRequest) -> Any:
-        return SilentConnection()(request) if request.client_id in self.cut_off else None
-
-    def wrong(self, what: str) -> None:
-        """Adds a violation with the time of the manual clock."""
-        self.outcome.wrong.append(f"at {self.clock.monotonic():.3f} s: {what}")
-
-    async def _until(self, what: str, holds: Callable[[], bool]) -> None:
-        if not await self._time.until(holds):
-            self.wrong(f"not {what}")
-
-    async def _ends(self, what: str, work: Any) -> None:
-        task = asyncio.create_task(work)
-        await self._until(what, task.done)
-        task.result()
 
 
-class _Member:
+class _Member(GroupMember):
     """Runs one member of the group, in one of three modes, and processes its records."""
 
     def __init__(self, schedule: _Schedule, name: str) -> None:
-        self.name = name
-        self.stop = asyncio.Event()
         self._schedule = schedule
         self._oracles = schedule.oracles
-        self._chance = random.Random(f"{schedule.outcome.seed} {name}")
-        self.task = asyncio.create_task(self._run())
+        super().__init__(schedule.outcome.seed, name)
 
     async def _run(self) -> None:
         schedule = self._schedule
@@ -432,23 +301,12 @@ class _Member:
 
     async def _records(self, consumer: ShareConsumer, handle: Callable[[ShareRecord], Any]) -> None:
         """Calls `handle` with each record, until the member must stop."""
-        records = aiter(consumer)
-        stopping = asyncio.create_task(self.stop.wait())
-        try:
-            while not stopping.done():
-                coming = asyncio.ensure_future(anext(records))
-                try:
-                    await asyncio.wait([coming, stopping], return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    if not coming.done():
-                        coming.cancel()
-                if coming.cancelled() or not coming.done():
-                    break
-                record = coming.result()
-                self._oracles.on_delivery(self.name, record)
-                await handle(record)
-        finally:
-            stopping.cancel()
+
+        async def handle_delivery(record: ShareRecord) -> None:
+            self._oracles.on_delivery(self.name, record)
+            await handle(record)
+
+        await self._each_record(consumer, handle_delivery)
 
     def _lasts_s(self) -> float:
         """Draws how long the processing of a record takes: sometimes longer than its lock."""
@@ -526,19 +384,11 @@ def main() -> int:
         "--seed", type=int, default=1, help="seed of the first schedule; default: %(default)s"
     )
     chosen = parser.parse_args()
-    for name in ("kproto", "asyncio"):  # the schedules cause the errors on purpose
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    wrong = records = deliveries = archived = 0
-    for seed in range(chosen.seed, chosen.seed + chosen.count):
-        outcome = play(seed)
-        records += outcome.records
-        deliveries += outcome.deliveries
-        archived += outcome.archived
-        if outcome.wrong:
-            wrong += 1
-            print(f"\r\033[Kseed {seed}: {outcome.wrong[0]}")
-        print(f"\r{seed - chosen.seed + 1} of {chosen.count}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+    outcomes = play_all(play, chosen.seed, chosen.count)
+    wrong = sum(bool(each.wrong) for each in outcomes)
+    records = sum(each.records for each in outcomes)
+    deliveries = sum(each.deliveries for each in outcomes)
+    archived = sum(each.archived for each in outcomes)
     print(
         f"{chosen.count} schedules, {wrong} wrong; {records:,} records, {deliveries:,} deliveries, "
         f"{archived:,} archived after {LIMIT} deliveries"
