@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from ....protocol.error_codes import error_of_code
-from ....wire.errors import BrokerResponseError, KprotoError, UnsupportedVersionError
+from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...core.group_errors import ErrorAction, GroupRequest, consumer_action
 from ..group_protocol import GroupProtocolMismatchError
 
-__all__ = ["action_for", "error_in"]
+__all__ = ["action_for"]
 
 #: Kafka 3.9 returns GROUP_ID_NOT_FOUND with this text in the message if a classic group cannot be
 #: converted yet, because a member has no assignment. If the migration policy forbids the
@@ -31,13 +29,3 @@ def action_for(request: GroupRequest, error: KprotoError) -> ErrorAction:
     if action is ErrorAction.OTHER_PROTOCOL and _NO_ASSIGNMENT_YET in str(error):
         return ErrorAction.UNCONVERTED
     return action
-
-
-def error_in(
-    answer: ConsumerGroupHeartbeatResponse, request: GroupRequest, group_id: str
-) -> BrokerResponseError:
-    """Returns the error of a response, with the broker's message."""
-    what = f"{request.value}: group {group_id!r}"
-    if answer.error_message:
-        what += f": {answer.error_message}"
-    return error_of_code(answer.error_code, what)

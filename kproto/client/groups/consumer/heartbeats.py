@@ -12,13 +12,12 @@ from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeat
 from ....wire.errors import UnsupportedVersionError
 from ...core.group_errors import GroupRequest
 from ..effects import LeaveByHeartbeat
+from ..heartbeat_phases import JOIN_EPOCH
+from ..reconciliation import TopicIdPartitions, to_request
 from ..settings import GroupSettings
-from .reconciliation import TopicIdPartitions, to_request
 
 __all__ = [
     "CLIENT_MEMBER_ID_VERSION",
-    "JOIN_EPOCH",
-    "LEAVE_EPOCH",
     "STATIC_LEAVE_EPOCH",
     "Heartbeat",
     "HeartbeatFields",
@@ -26,10 +25,8 @@ __all__ = [
     "release_heartbeat",
 ]
 
-#: The member epochs of a heartbeat that joins or leaves.
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
-STATIC_LEAVE_EPOCH: Final = -2  # of a static member, which will rejoin
+#: The member epoch of the last heartbeat of a static member, which will rejoin.
+STATIC_LEAVE_EPOCH: Final = -2
 
 _REQUESTS: Final = {JOIN_EPOCH: GroupRequest.JOIN, STATIC_LEAVE_EPOCH: GroupRequest.LEAVE}
 

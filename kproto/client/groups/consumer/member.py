@@ -18,12 +18,12 @@ from ...network.connection import BrokerConnection
 from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
 from ..effects import LeaveByHeartbeat, PrepareHeartbeat, ResolveTopicNames
 from ..group_protocol import GroupProtocolMismatchError, check_pattern, has_consumer_groups
+from ..heartbeat_phases import JOIN_EPOCH, Phase
 from ..settings import GroupSettings
 from ..subscription import Subscription
 from .heartbeat_errors import action_for
-from .heartbeats import JOIN_EPOCH, Heartbeat
+from .heartbeats import Heartbeat
 from .membership import ConsumerMembership
-from .phases import Phase
 from .session_timeout import is_denied, session_ms_in, session_timeout_request
 
 __all__ = ["ConsumerMember"]

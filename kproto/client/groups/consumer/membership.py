@@ -1,11 +1,10 @@
 """Decides, as a state machine, what a member of the consumer protocol does next (KIP-848).
 
-Owns the member id and epoch; `reconciliation` has the assigned and the owned partitions,
-`groups.session` computes the end of the session, and `phases` has the transition table. Does no
-I/O: the driver passes the time in seconds, runs one effect and one heartbeat at a time, and reports
-their results. By heartbeats the member joins, acknowledges its partitions and renews its session.
-The partitions in a heartbeat are those that the member owns when the heartbeat is sent: no
-heartbeat acknowledges an unfinished revocation.
+`heartbeat_membership` has what this member has in common with a member of a share group,
+`groups.session` computes the end of the session, and `phases` has the transition table. By
+heartbeats the member joins, acknowledges its partitions and renews its session. The partitions in a
+heartbeat are those that the member owns when the heartbeat is sent: no heartbeat acknowledges an
+unfinished revocation.
 """
 
 from __future__ import annotations
@@ -14,46 +13,35 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Final
 
-from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from ....wire.errors import BrokerResponseError, KprotoError
 from ....wire.uuid import Uuid
 from ...core.group_errors import ErrorAction, GroupRequest
 from ...metadata.cluster import TopicPartition
 from ...settings import ClientSettings
-from ..backoff import Backoff
 from ..effects import (
     ApplyAssignment,
     LeaveByHeartbeat,
-    LeaveIntent,
     MemberIdentity,
     PrepareHeartbeat,
-    ResolveTopicNames,
     Revoke,
-    Step,
 )
 from ..group_protocol import GroupProtocolMismatchError
+from ..heartbeat_membership import HeartbeatMembership, HeartbeatResponse
+from ..heartbeat_phases import JOIN_EPOCH, LEAVE_EPOCH, Event, Phase
+from ..reconciliation import TopicIdPartitions, assigned_in
 from ..session import MemberSession
 from ..settings import MIN_HEARTBEATS, GroupSettings
-from ..state_machine import MembershipStateMachine
 from ..subscription import Subscription
-from .heartbeat_errors import action_for, error_in
+from .heartbeat_errors import action_for
 from .heartbeats import (
     CLIENT_MEMBER_ID_VERSION,
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     Heartbeat,
     HeartbeatFields,
     heartbeat_request,
     release_heartbeat,
 )
-from .phases import ACCEPTING_COMMITS, HEARTBEATING, LEAVING_PHASES, TRANSITIONS, Event, Phase
-from .reconciliation import (
-    AssignmentReconciliation,
-    Difference,
-    TopicIdPartitions,
-    assigned_in,
-)
+from .phases import ACCEPTING_COMMITS, HEARTBEATING, TRANSITIONS
 from .session_timeout import DEFAULT_SESSION_MS, session_ms_for
 
 __all__ = ["ConsumerMembership"]
@@ -65,7 +53,7 @@ _NEVER: Final = float("inf")
 _DISABLED: Final = "UNSUPPORTED_VERSION"
 
 
-class ConsumerMembership(MembershipStateMachine[Phase, Event]):
+class ConsumerMembership(HeartbeatMembership[Heartbeat]):
     """Tracks one member. `name_of` returns the name of a topic id; None if the metadata lacks it.
 
     With `may_change_protocol` a classic member replaces this member if the group uses the classic
@@ -73,6 +61,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     """
 
     transitions = TRANSITIONS
+    group_noun = "group"
 
     def __init__(
         self,
@@ -82,69 +71,29 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         *,
         may_change_protocol: bool = False,
     ) -> None:
-        super().__init__(settings, Phase.UNSUBSCRIBED)
-        self.rack = client.rack
-        self.epoch = JOIN_EPOCH
+        super().__init__(settings, client, name_of)
         self._may_change_protocol = may_change_protocol
         self._generated_member_id = str(Uuid.random())
-        self._partitions = AssignmentReconciliation(name_of)
         self._session = MemberSession(settings, keeps_partitions=True)
         self._session.session_ms = DEFAULT_SESSION_MS  # the setting is for classic groups only
         self._disclosed_session_ms: int | None = None
-        self._interval_s = settings.heartbeat_interval_ms / 1000
-        self._heartbeat_at = _NEVER
-        self._heartbeat_backoff = Backoff(client)
-        self._step_backoff = Backoff(client)
-        self._resolve_backoff = Backoff(client)
-        self._incarnation = 0  # counts joins, leaves and losses
-        self._is_prepared = False
         self._topics: frozenset[str] = frozenset()  # subscribed by name
         self._regex: str | None = None  # the `TopicPattern` of the subscription
-        self._known_fields: HeartbeatFields | None = None  # of the last answered heartbeat
         self._unreleased_since: float | None = None
         self._unconverted_since: float | None = None
         self._conversion_timeout_s = client.api_timeout_ms / 1000
         self._may_have_instance = False  # this member may have the instance id at the coordinator
         self._releases_instance = False  # the next heartbeat releases the instance id
-        self._may_be_known = False  # the coordinator may know the member
         self._requests_member_id = False  # the response to the pending heartbeat has the member id
         self._lost = False
         self._revoke_until = 0.0
-        self._leave_intent: LeaveIntent | None = None
         self._leave_by = _NEVER
 
     # State
 
     @property
-    def is_outside_group(self) -> bool:
-        return self.phase in (Phase.UNSUBSCRIBED, Phase.STALE, Phase.FATAL)
-
-    @property
-    def has_ended(self) -> bool:
-        return self.phase is Phase.FATAL
-
-    @property
-    def watches_topics(self) -> bool:
-        joins = self.phase is Phase.JOINING and self._is_prepared
-        return joins or self.phase in (Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE)
-
-    @property
-    def _is_leaving(self) -> bool:
-        return self.phase in LEAVING_PHASES
-
-    @property
     def assignment_valid_until(self) -> float:
         return self._session.valid_until if self.epoch > JOIN_EPOCH else -_NEVER
-
-    @property
-    def interval_ms(self) -> int:
-        """Returns the heartbeat interval in ms.
-
-        It is the shortest of three times: the coordinator's interval, a third of the session
-        timeout, and a third of `max_poll_interval_ms`. Before the first response it is
-        `heartbeat_interval_ms`.
-        """
-        return round(self._interval_s * 1000)
 
     @property
     def session_ms(self) -> int:
@@ -163,9 +112,6 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._disclosed_session_ms = session_ms
         if session_ms is not None:
             self._session.session_ms = session_ms
-
-    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        return self._partitions.is_assigned(tp, topic_id)
 
     def identity(self, now: float) -> MemberIdentity | None:
         if self.phase not in ACCEPTING_COMMITS or self._lost or now >= self.assignment_valid_until:
@@ -214,37 +160,15 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         text = "ignores the request to rebalance (%s): the coordinator assigns the partitions"
         self._log(text, reason)
 
-    def _join_if_subscribed(self, now: float) -> None:
-        if self._may_join and self._transition(Event.SUBSCRIBED):
-            self._start_joining(now)
-
     def _start_joining(self, now: float) -> None:
-        self._incarnation += 1
-        self.epoch = JOIN_EPOCH
-        self._lost = self._is_prepared = False
+        self._lost = False
         self._unconverted_since = None
-        self._known_fields = None
-        self._partitions.reset()
-        self._heartbeat_at = max(now, self._heartbeat_backoff.not_before)
+        super()._start_joining(now)
 
-    def begin_leave(
-        self,
-        reason: str,
-        now: float,
-        *,
-        leaves: bool,
-        ends: bool,
-        lost: bool = False,
-        until: float | None = None,
-    ) -> None:
-        until = self._session.revoke_deadline(now) if until is None else until
-        ends = ends or (self._leave_intent is not None and self._leave_intent.ends)
-        if self.is_outside_group:
-            if ends:
-                self._transition(Event.CLOSED)
-            return
-        leave_s = self.settings.leave_timeout_ms / 1000
-        self._leave_intent = LeaveIntent(reason, leaves, ends, lost, until, leave_s)
+    def _revoke_deadline(self, now: float) -> float:
+        return self._session.revoke_deadline(now)
+
+    def _request_leave(self, until: float, *, lost: bool) -> None:
         if self.phase in (Phase.PREPARE_LEAVING, Phase.LEAVING):
             self._revoke_until = min(self._revoke_until, until)
         elif self._transition(Event.LEAVE_REQUESTED):
@@ -253,35 +177,8 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     # Next effect
 
-    def step(self, now: float, owned: Collection[TopicPartition]) -> Step | None:
-        match self.phase:
-            case Phase.JOINING | Phase.STABLE if not self._is_prepared:
-                assert self.subscription is not None
-                return (
-                    PrepareHeartbeat(self.subscription)
-                    if now >= self._step_backoff.not_before
-                    else None
-                )
-            case Phase.RECONCILING:
-                return self._reconcile_step(now)
-            case Phase.FENCED:
-                return Revoke(frozenset(owned), True, now)
-            case Phase.PREPARE_LEAVING:
-                return Revoke(frozenset(owned), self._lost, self._revoke_until)
-            case Phase.LEAVING:
-                return self._leave_step(now)
-        return None
-
-    def _reconcile_step(self, now: float) -> Step:
-        its = self._difference()
-        if its.unresolved and not its.revoked and now >= self._resolve_backoff.not_before:
-            return ResolveTopicNames(its.unresolved)
-        self._partitions.start(its)
-        return ApplyAssignment(its.revoked, tuple(its.added), self._session.revoke_deadline(now))
-
-    def _difference(self) -> Difference:
-        assert self.subscription is not None
-        return self._partitions.difference(self.subscription.includes)
+    def _revoke_step(self, now: float, owned: Collection[TopicPartition]) -> Revoke:
+        return Revoke(frozenset(owned), self._lost, self._revoke_until)
 
     def _leave_step(self, now: float) -> LeaveByHeartbeat | None:
         """Returns the effect that sends the last heartbeat; None until the member has an id."""
@@ -309,33 +206,22 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         if not sends_heartbeat or not (self.member_id or waits):
             self.on_left(now)
 
-    def next_at(self, now: float) -> float:
+    def _deadlines(self) -> list[float]:
         deadlines = []
-        if self.phase in (Phase.JOINING, Phase.STABLE) and not self._is_prepared:
-            deadlines.append(self._step_backoff.not_before)
-        if self._heartbeat_due:
-            deadlines.append(self._heartbeat_at)
         if self.epoch > JOIN_EPOCH:
             deadlines += [self.assignment_valid_until, self._resolve_backoff.not_before]
         if self.phase is Phase.LEAVING:
             deadlines.append(self._leave_by)
-        return min((deadline for deadline in deadlines if deadline > now), default=_NEVER)
+        return deadlines
 
     def tick(self, now: float) -> None:
-        self._leave_without_heartbeat(now)
         has_epoch = self.epoch > JOIN_EPOCH and self.phase in HEARTBEATING
         if has_epoch and now >= self.assignment_valid_until:
             why = "partitions may not have been revoked in time (max_poll_interval_ms)"
             if self._session.has_timed_out(now):
                 why = f"no heartbeat came through for {self.session_ms} ms, the session timeout"
             self._lose_membership(why, now)
-        if self.phase is Phase.STABLE and self._must_reconcile(now):
-            self._transition(Event.ASSIGNED)
-
-    def _must_reconcile(self, now: float) -> bool:
-        its = self._difference()
-        asks = bool(its.unresolved) and now >= self._resolve_backoff.not_before
-        return bool(its.revoked or its.added) or asks
+        super().tick(now)
 
     # Heartbeats
 
@@ -344,14 +230,6 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         if self.phase is Phase.JOINING:
             return self._is_prepared and (bool(self._topics) or bool(self._regex))
         return self.epoch > JOIN_EPOCH and self.phase in HEARTBEATING and not self._lost
-
-    def _send_heartbeat_soon(self, now: float) -> None:
-        earliest = max(now, self._heartbeat_backoff.not_before)
-        self._heartbeat_at = min(self._heartbeat_at, earliest)
-
-    def heartbeat_due(self, now: float) -> bool:
-        """Returns True if a heartbeat is due."""
-        return self._heartbeat_due and now >= self._heartbeat_at
 
     def heartbeat(self, version: int, now: float) -> Heartbeat | None:
         """Returns the heartbeat that is due; None if none is due.
@@ -380,80 +258,42 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return Heartbeat(request, fields, self._incarnation, now)
 
     def on_heartbeat_response(
-        self, beat: Heartbeat, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
+        self, beat: Heartbeat, outcome: HeartbeatResponse | KprotoError, now: float
     ) -> ErrorAction | None:
-        """Processes the response or the error of a heartbeat.
-
-        Returns the action for the error; None if the caller has to do nothing.
-        """
+        request = beat.group_request
         if self._requests_member_id:
             self._requests_member_id = False
-            if isinstance(outcome, ConsumerGroupHeartbeatResponse) and not outcome.error_code:
+            if not isinstance(outcome, KprotoError) and not outcome.error_code:
                 self.member_id = outcome.member_id or ""
-        if isinstance(outcome, ConsumerGroupHeartbeatResponse) and outcome.error_code:
-            outcome = error_in(outcome, beat.group_request, self.settings.group_id)
-        is_current = beat.incarnation == self._incarnation and self._heartbeat_due
+        outcome = self._error_in(outcome, request)
         if beat.request.member_epoch == STATIC_LEAVE_EPOCH:
             return self._on_instance_released(outcome, now)
-        if isinstance(outcome, KprotoError):
-            action = action_for(beat.group_request, outcome)
-            if action is not ErrorAction.UNRELEASED:  # the coordinator may have the instance id
-                self._may_have_instance = True
-            if is_current:
-                self._on_heartbeat_failed(action, outcome, beat.group_request, now)
-                return action
-            return action if action is ErrorAction.FIND_COORDINATOR else None
-        if is_current:
-            self._on_success(beat, outcome, now)
-        return None
+        if (
+            isinstance(outcome, KprotoError)
+            and self._action_for(request, outcome) is not ErrorAction.UNRELEASED
+        ):  # the coordinator may have the instance id
+            self._may_have_instance = True
+        return super().on_heartbeat_response(beat, outcome, now)
 
-    def on_heartbeat_not_sent(self, error: KprotoError, now: float) -> ErrorAction:
-        """Processes the failure to send a heartbeat; returns the action for the error."""
-        request = GroupRequest.JOIN if self.epoch == JOIN_EPOCH else GroupRequest.HEARTBEAT
-        action = action_for(request, error)
-        if self._heartbeat_due:
-            self._on_heartbeat_failed(action, error, request, now)
-        return action
-
-    def _on_heartbeat_failed(
-        self, action: ErrorAction, error: KprotoError, request: GroupRequest, now: float
-    ) -> None:
-        self._known_fields = None  # the next heartbeat has all fields
-        self._heartbeat_backoff.failed(now, at_once=action is ErrorAction.MEMBER_UNKNOWN)
-        self._heartbeat_at = self._heartbeat_backoff.not_before
-        self._apply_action(action, error, request, now)
-
-    def _on_success(
-        self, beat: Heartbeat, answer: ConsumerGroupHeartbeatResponse, now: float
-    ) -> None:
+    def _on_success(self, beat: Heartbeat, answer: HeartbeatResponse, now: float) -> None:
         """Processes a heartbeat response without an error, which renews the session."""
-        self._heartbeat_backoff.succeeded()
         self._unreleased_since = None
         self._unconverted_since = None
         self._may_have_instance = True
-        assigned = assigned_in(answer)
-        self._session.on_heartbeat_answered(beat.sent_at, stable=self._was_stable(beat, assigned))
-        self._known_fields = beat.fields
-        if answer.heartbeat_interval_ms > 0:
-            self._set_heartbeat_interval(answer.heartbeat_interval_ms)
-        self._heartbeat_at = beat.sent_at + self._interval_s
+        is_stable = self._was_stable(beat, assigned_in(answer))
+        self._session.on_heartbeat_answered(beat.sent_at, stable=is_stable)
         if self.member_id and answer.member_id not in (None, "", self.member_id):
             self.member_id = answer.member_id or self.member_id
-        self.epoch = answer.member_epoch
-        if assigned is not None and self._partitions.assign(assigned):
-            self._resolve_backoff.succeeded()
-        if self._topics != beat.fields.topics or self._regex != beat.fields.regex:
-            self._heartbeat_at = now  # the subscription has changed since
-        if self.phase is Phase.JOINING:
-            self._log("joined at epoch %d, as member %s", self.epoch, self.member_id)
-            self._transition(Event.JOINED)
-        elif self.phase is Phase.ACKNOWLEDGING:
-            if beat.lists_owned and beat.fields.partitions == self._partitions.owned_ids:
-                self._transition(Event.ACKNOWLEDGED)
-            else:
-                self._heartbeat_at = now
-        if self.phase is Phase.STABLE and self._must_reconcile(now):
-            self._transition(Event.ASSIGNED)
+        super()._on_success(beat, answer, now)
+
+    def _has_changed(self, beat: Heartbeat) -> bool:
+        return self._topics != beat.fields.topics or self._regex != beat.fields.regex
+
+    def _on_acknowledgement_answered(self, beat: Heartbeat, now: float) -> None:
+        if beat.lists_owned and beat.fields.partitions == self._partitions.owned_ids:
+            self._transition(Event.ACKNOWLEDGED)
+        else:
+            self._heartbeat_at = now
 
     def _set_heartbeat_interval(self, interval_ms: int) -> None:
         """Stores the coordinator's heartbeat interval, or a shorter interval: see `interval_ms`.
@@ -484,7 +324,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         current = (identity.member_id, identity.generation) == (self.member_id, self.epoch)
         if not current or not self._heartbeat_due:
             return
-        action = action_for(GroupRequest.COMMIT, error)
+        action = self._action_for(GroupRequest.COMMIT, error)
         if action is ErrorAction.STALE:
             self._send_heartbeat_soon(now)
         elif action in (ErrorAction.MEMBER_UNKNOWN, ErrorAction.FENCED):
@@ -492,79 +332,47 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     # Results of effects
 
-    def on_resolved(self, now: float) -> None:
-        """Continues after the driver has carried out a `ResolveTopicNames`.
-
-        Starts a backoff if topic ids still have no name.
-        """
-        if self._difference().unresolved:
-            self._resolve_backoff.failed(now)
-        else:
-            self._resolve_backoff.succeeded()
-
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
         self._partitions.finish(step.revoked, step.added)
         if self._transition(Event.RECONCILED):
             self._heartbeat_at = max(now, self._heartbeat_backoff.not_before)
 
     def on_revoked(self, now: float) -> None:
-        self._partitions.drop_owned()
         if self._lost:
             self.epoch = JOIN_EPOCH
-        self._transition(Event.REVOKED)
-        if self.phase is Phase.JOINING:
-            self._start_joining(now)
-        elif self.phase is Phase.LEAVING:
-            assert self._leave_intent is not None
-            self._leave_by = now + self._leave_intent.leave_s
-            self._leave_without_heartbeat(now)
+        super().on_revoked(now)
+
+    def _on_leaving(self, now: float) -> None:
+        assert self._leave_intent is not None
+        self._leave_by = now + self._leave_intent.leave_s
+        self._leave_without_heartbeat(now)
 
     def on_left(self, now: float) -> None:
-        intent, self._leave_intent = self._leave_intent, None
-        assert intent is not None
         self._leave_by = _NEVER
-        self._may_be_known = False
         self._requests_member_id = False
-        self._incarnation += 1
-        self.epoch = JOIN_EPOCH
         self._lost = False
-        self._step_backoff.succeeded()
-        late = Event.LEFT_STALE if self._is_stale else Event.LEFT
-        self._transition(Event.CLOSED if intent.ends else late)
-        if not intent.ends:
-            self._join_if_subscribed(now)
+        super().on_left(now)
 
     # Errors
 
-    def failed(self, error: KprotoError, now: float) -> ErrorAction:
-        request = GroupRequest.LEAVE if self.phase is Phase.LEAVING else GroupRequest.COORDINATOR
-        action = action_for(request, error)
-        if request is GroupRequest.LEAVE:  # no retry: the session times out anyway
-            self.on_left(now)
-        else:
-            self._step_backoff.failed(now)
-            self._apply_action(action, error, request, now)
-        return action
+    def _action_for(self, request: GroupRequest, error: KprotoError) -> ErrorAction:
+        return action_for(request, error)
 
     def _apply_action(
         self, action: ErrorAction, error: KprotoError, request: GroupRequest, now: float
     ) -> None:
         """Applies the action for an error; the caller has scheduled the next heartbeat."""
         match action:
-            case ErrorAction.MEMBER_UNKNOWN:
-                self._may_be_known = False
-                self._lose_membership(str(error), now)
             case ErrorAction.UNRELEASED:
                 self._wait_for_release(error, now)
             case ErrorAction.UNCONVERTED if not self._may_change_protocol:
                 self._wait_for_conversion(error, now)
             case ErrorAction.OTHER_PROTOCOL | ErrorAction.UNCONVERTED:
                 self._end_for_other_protocol(error, now)
-            case ErrorAction.FENCED | ErrorAction.FAIL:
-                self.fail(error, now, leaves=action is ErrorAction.FAIL)
-            case ErrorAction.FIND_COORDINATOR:
-                if self._heartbeat_backoff.count + self._step_backoff.count == 1:
-                    self._log("%s is tried again: %s", request.value, error)
+            case ErrorAction.FENCED:
+                self.fail(error, now, leaves=False)
+            case _:
+                super()._apply_action(action, error, request, now)
 
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
         """Waits until another member releases the instance id.
@@ -599,7 +407,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self.fail(error, now, leaves=False)
 
     def _on_instance_released(
-        self, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
+        self, outcome: HeartbeatResponse | KprotoError, now: float
     ) -> ErrorAction | None:
         """Processes the result of the heartbeat that releases the instance id.
 
@@ -608,7 +416,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         fails if another member still has the instance id.
         """
         if isinstance(outcome, KprotoError):
-            action = action_for(GroupRequest.LEAVE, outcome)
+            action = self._action_for(GroupRequest.LEAVE, outcome)
             if action in (ErrorAction.RETRY, ErrorAction.FIND_COORDINATOR):
                 self._heartbeat_backoff.failed(now)
                 self._heartbeat_at = self._heartbeat_backoff.not_before
@@ -624,28 +432,16 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             error = GroupProtocolMismatchError(str(error), is_certain=is_certain)
         self.fail(error, now, leaves=False)
 
-    def _lose_membership(self, why: str, now: float) -> None:
-        """Drops the member epoch, because other members may own the partitions by now."""
+    def _lose_membership(self, why: str, now: float) -> bool:
         is_lost = self.phase is Phase.PREPARE_LEAVING and self._lost
-        if is_lost or not self._transition(Event.FENCED):
-            return
-        if self.epoch > JOIN_EPOCH:
-            self._log("out of epoch %d: %s", self.epoch, why, level=logging.WARNING)
-        self._incarnation += 1
-        self.epoch = JOIN_EPOCH
-        if self.phase is Phase.JOINING:
-            self._start_joining(now)
-        else:
+        if is_lost or not super()._lose_membership(why, now):
+            return False
+        if self.phase is not Phase.JOINING:
             self._lost = True
+        return True
 
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        self._note_failure(error)
-        if not leaves:
-            self._may_be_known = False
-        sends_leave = leaves and not self.settings.is_static
-        self.begin_leave(
-            "the consumer has failed", now, leaves=sends_leave, ends=True, lost=True, until=now
-        )
+        super().fail(error, now, leaves=leaves)
         revokes = self.phase is Phase.PREPARE_LEAVING and not self._lost
         if revokes and self._transition(Event.FENCED):
             self._lost = True  # the partitions in revocation are lost

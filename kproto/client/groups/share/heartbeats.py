@@ -9,27 +9,18 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ....messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
-from ....messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from ....protocol.error_codes import error_of_code
 from ....wire.errors import BrokerResponseError, KprotoError, UnsupportedVersionError
-from ....wire.uuid import Uuid
 from ...core.group_errors import ErrorAction, GroupRequest, share_action
+from ..heartbeat_phases import JOIN_EPOCH, LEAVE_EPOCH
 
 __all__ = [
-    "JOIN_EPOCH",
-    "LEAVE_EPOCH",
     "ShareHeartbeat",
     "action_for",
-    "assigned_in",
-    "error_in",
     "explained",
     "heartbeat_request",
     "leave_request",
 ]
-
-#: The member epochs of a heartbeat that joins or leaves.
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
 
 #: Explanations by error name; `{group}` stands for the group id, `{topics}` for the subscription.
 _EXPLANATIONS: Final = {
@@ -51,12 +42,13 @@ _EXPLANATIONS: Final = {
 class ShareHeartbeat(NamedTuple):
     """A heartbeat, and the data of the member at the time of sending.
 
+    `fields` are the subscribed topics: a later heartbeat has them only if they have changed.
     `incarnation` is the number of joins, leaves and losses before `sent_at`: if the number has
     changed, the response does not apply any more. `sent_at` is in seconds of the clock.
     """
 
     request: ShareGroupHeartbeatRequest
-    topics: frozenset[str]
+    fields: frozenset[str]
     incarnation: int
     sent_at: float
 
@@ -95,32 +87,11 @@ def leave_request(group_id: str, member_id: str) -> ShareGroupHeartbeatRequest:
     )
 
 
-def assigned_in(response: ShareGroupHeartbeatResponse) -> frozenset[tuple[Uuid, int]] | None:
-    """Returns the assignment of a response, by topic id; None if it has not changed."""
-    if response.assignment is None:
-        return None
-    return frozenset(
-        (topic.topic_id, partition)
-        for topic in response.assignment.topic_partitions
-        for partition in topic.partitions
-    )
-
-
 def action_for(request: GroupRequest, error: KprotoError) -> ErrorAction:
     """Returns the action of the member after `request` failed with `error`."""
     if isinstance(error, UnsupportedVersionError):
         return ErrorAction.FAIL
     return share_action(request, error)
-
-
-def error_in(
-    answer: ShareGroupHeartbeatResponse, request: GroupRequest, group_id: str
-) -> BrokerResponseError:
-    """Returns the error of a response, with the broker's message."""
-    what = f"{request.value}: share group {group_id!r}"
-    if answer.error_message:
-        what += f": {answer.error_message}"
-    return error_of_code(answer.error_code, what)
 
 
 def explained(error: KprotoError, group_id: str, topics: frozenset[str]) -> KprotoError:

@@ -17,8 +17,9 @@ from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
 from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
 from ..effects import LeaveByHeartbeat, PrepareHeartbeat, ResolveTopicNames
+from ..heartbeat_phases import JOIN_EPOCH
 from ..settings import GroupSettings
-from .heartbeats import JOIN_EPOCH, ShareHeartbeat, action_for, leave_request
+from .heartbeats import ShareHeartbeat, action_for, leave_request
 from .membership import ShareMembership
 
 __all__ = ["ShareMember"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from kproto import Client
 from kproto.client.groups.consumer.member import ConsumerMember
-from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.group_protocol import GroupProtocol
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.client.groups.protocol_selection import GroupMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription

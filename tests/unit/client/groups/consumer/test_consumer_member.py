@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, TopicPattern
-from kproto.client.groups.consumer.phases import Phase
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,

@@ -6,7 +6,7 @@ import pytest
 
 from kproto.client.core.group_errors import ErrorAction, GroupRequest
 from kproto.client.groups.consumer.heartbeat_errors import action_for
-from kproto.client.groups.consumer.phases import Phase
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.wire.errors import (
     BrokerConnectionError,
     KprotoError,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.client.groups.consumer.phases import Phase
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.messages import ConsumerGroupHeartbeatRequest
 from kproto.wire.errors import RequestTimeoutError, UnsupportedVersionError

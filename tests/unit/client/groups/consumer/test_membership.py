@@ -8,7 +8,6 @@ import pytest
 
 from kproto.client.core.group_errors import ErrorAction
 from kproto.client.core.retry import TIMER_RESOLUTION_S
-from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.effects import (
     ApplyAssignment,
     LeaveByHeartbeat,
@@ -17,6 +16,7 @@ from kproto.client.groups.effects import (
     ResolveTopicNames,
     Revoke,
 )
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.wire.errors import BrokerConnectionError, RequestTimeoutError
 from kproto.wire.uuid import Uuid

@@ -7,9 +7,9 @@ import logging
 import pytest
 
 from kproto.client.core.group_errors import ErrorAction
-from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.effects import Revoke
 from kproto.client.groups.group_protocol import GroupProtocolMismatchError
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError
 
 from .walks import T0, T1, Walk, error

@@ -9,11 +9,9 @@ import pytest
 from kproto.client.groups.consumer.phases import (
     ACCEPTING_COMMITS,
     HEARTBEATING,
-    LEAVING_PHASES,
     TRANSITIONS,
-    Event,
-    Phase,
 )
+from kproto.client.groups.heartbeat_phases import LEAVING_PHASES, Event, Phase
 
 
 @pytest.mark.parametrize(("phase", "event"), list(product(Phase, Event)))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kproto import ConfigurationError, TopicPattern, UnsupportedVersionError
-from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.group_protocol import GroupProtocol
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ApiVersionsRequest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto.client.groups.consumer.reconciliation import (
+from kproto.client.groups.reconciliation import (
     Difference,
     assigned_in,
     by_topic_id,

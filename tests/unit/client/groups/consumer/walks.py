@@ -8,7 +8,6 @@ from typing import Any
 from kproto.client.core.group_errors import ErrorAction
 from kproto.client.groups.consumer.heartbeats import Heartbeat
 from kproto.client.groups.consumer.membership import ConsumerMembership
-from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.effects import (
     ApplyAssignment,
     LeaveByHeartbeat,
@@ -16,6 +15,7 @@ from kproto.client.groups.effects import (
     Revoke,
     Step,
 )
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.client.metadata.cluster import TopicPartition

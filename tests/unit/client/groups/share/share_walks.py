@@ -13,10 +13,10 @@ from kproto.client.groups.effects import (
     Revoke,
     Step,
 )
+from kproto.client.groups.heartbeat_phases import Phase
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.share.heartbeats import ShareHeartbeat
 from kproto.client.groups.share.membership import ShareMembership
-from kproto.client.groups.share.phases import Phase
 from kproto.client.groups.subscription import Subscription
 from kproto.client.metadata.cluster import TopicPartition
 from kproto.client.settings import ClientSettings

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from ....messages.consumer_group_heartbeat_request import TopicPartitions
-from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from ....wire.uuid import Uuid
-from ...metadata.cluster import TopicPartition
+from ...messages.consumer_group_heartbeat_request import TopicPartitions
+from ...messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from ...messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from ...wire.uuid import Uuid
+from ..metadata.cluster import TopicPartition
 
 __all__ = [
     "AssignmentReconciliation",
@@ -47,7 +48,9 @@ class Difference(NamedTuple):
 NO_DIFFERENCE: Final = Difference(frozenset(), {}, frozenset())
 
 
-def assigned_in(response: ConsumerGroupHeartbeatResponse) -> TopicIdPartitions | None:
+def assigned_in(
+    response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse,
+) -> TopicIdPartitions | None:
     """Returns the assignment of a response; None if it has not changed."""
     if response.assignment is None:
         return None
