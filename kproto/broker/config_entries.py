@@ -116,7 +116,7 @@ def client_metrics_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
 def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
     """Returns the level of each logger as a config."""
     return [
-        ConfigEntry(name, level, ConfigSource.LOGGER, ConfigType.UNKNOWN, ())
+        ConfigEntry(name, level, ConfigSource.DYNAMIC_BROKER_LOGGER, ConfigType.UNKNOWN, ())
         for name, level in levels.items()
     ]
 
@@ -174,7 +174,7 @@ def _broker_values(
         for value, source in brokers.values(str(settings.node_id), name)
     ]
     if name in static:
-        found.append(ConfigSynonym(name, static[name], ConfigSource.BROKER))
+        found.append(ConfigSynonym(name, static[name], ConfigSource.STATIC_BROKER))
     config = config_defs(BROKER).get(name)
     return found if config is None else [*found, *_defaults(config)]
 

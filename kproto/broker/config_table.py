@@ -22,12 +22,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from enum import IntEnum
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from ..protocol.config_types import ConfigSource, ConfigType
 from ..wire.errors import BrokerResponseError
 from .api_error import api_error
 
@@ -51,34 +51,6 @@ TOPIC: Final = "topic"
 BROKER: Final = "broker"
 GROUP: Final = "group"
 CLIENT_METRICS: Final = "client-metrics"
-
-
-class ConfigType(IntEnum):
-    """Names the types of configs (KIP-569)."""
-
-    UNKNOWN = 0
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
-
-
-class ConfigSource(IntEnum):
-    """Names the sources of a config's value (KIP-226)."""
-
-    TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    BROKER = 4
-    DEFAULT = 5
-    LOGGER = 6
-    CLIENT_METRICS = 7
-    GROUP = 8
 
 
 class ConfigDef(NamedTuple):

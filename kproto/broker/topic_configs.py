@@ -137,7 +137,7 @@ class TopicConfig:
         if name in self._dynamic_defaults:
             return ConfigSource.DYNAMIC_DEFAULT_BROKER
         if self._defaults[name] != DEFAULTS[name]:
-            return ConfigSource.BROKER
+            return ConfigSource.STATIC_BROKER
         return ConfigSource.DEFAULT
 
     def _number(self, name: str) -> int:

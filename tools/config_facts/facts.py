@@ -187,7 +187,11 @@ async def _broker_configs(
             await _refusal(client, _BROKER, "", {row["name"]: value}, validate=False)
     found: dict[str, str] = {}
     for entry in await _describe(client, kind, name):
-        sources = (ConfigSource.DYNAMIC_DEFAULT_BROKER, ConfigSource.BROKER, ConfigSource.DEFAULT)
+        sources = (
+            ConfigSource.DYNAMIC_DEFAULT_BROKER,
+            ConfigSource.STATIC_BROKER,
+            ConfigSource.DEFAULT,
+        )
         for synonym in sorted(entry.synonyms, key=lambda it: sources.index(it.source)):
             found.setdefault(entry.name, synonym.name)
     return found

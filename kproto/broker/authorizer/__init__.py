@@ -1,8 +1,8 @@
 """Evaluates ACLs as Kafka's StandardAuthorizer does.
 
-`acl_types` defines the codes of the protocol. `acl` defines ACLs and filters of ACLs.
-`standard_authorizer` implements the rules. `required_operations` lists the operations that each API
-requires.
+`acl_types` has the codes of the protocol, and tables by resource type. `acl` defines ACLs and
+filters of ACLs. `standard_authorizer` implements the rules. `required_operations` lists the
+operations that each API requires.
 """
 
 from .acl import Acl, AclFilter

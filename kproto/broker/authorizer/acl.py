@@ -9,11 +9,11 @@ import shlex
 from dataclasses import dataclass
 from typing import Final, Self, TypeVar
 
+from ...protocol.kafka_enum import KafkaEnum
 from ...wire.errors import ConfigurationError
 from .acl_types import (
     CLUSTER_NAME,
     WILDCARD,
-    AclEnum,
     Operation,
     PatternType,
     Permission,
@@ -22,7 +22,7 @@ from .acl_types import (
 
 __all__ = ["Acl", "AclFilter"]
 
-_W = TypeVar("_W", bound=AclEnum)
+_W = TypeVar("_W", bound=KafkaEnum)
 
 #: Minimum number of words in an ACL's text: permission, principal, operation, resource type and
 #: name. The host is an optional sixth word.

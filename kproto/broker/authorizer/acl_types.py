@@ -1,21 +1,22 @@
-"""Defines the codes of ACLs in requests: resource types, pattern types, operations, permissions.
+"""Tells by resource type which operations responses report, and which error denies an operation.
 
-Sources: KIP-11, KIP-290 (prefixes), KIP-373 (users), KIP-939 (two-phase commit). UNKNOWN stands for
-all numbers without a name. ANY and MATCH are valid only in filters.
+`kproto.protocol.acl_types` defines the codes of ACLs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Final
+
+from ...protocol.acl_types import AclOperation as Operation
+from ...protocol.acl_types import AclPermissionType as Permission
+from ...protocol.acl_types import PatternType, ResourceType
 
 __all__ = [
     "AUTHORIZATION_ERRORS",
     "CLUSTER_NAME",
     "SUPPORTED_OPERATIONS",
     "WILDCARD",
-    "AclEnum",
     "Operation",
     "PatternType",
     "Permission",
@@ -27,74 +28,6 @@ WILDCARD: Final = "*"
 
 #: The only name of a resource of type CLUSTER.
 CLUSTER_NAME: Final = "kafka-cluster"
-
-
-class AclEnum(IntEnum):
-    """Converts the code of an ACL request to an enum member; an unknown number becomes UNKNOWN."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> AclEnum | None:
-        return cls(0) if isinstance(value, int) else None
-
-
-class ResourceType(AclEnum):
-    """Names the types of the resources that ACLs protect, with Kafka's codes."""
-
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(AclEnum):
-    """Tells how the resource name of an ACL or a filter matches names.
-
-    In a filter, ANY matches literal and prefixed patterns with the filter's name, and MATCH matches
-    all patterns that apply to a resource with this name.
-    """
-
-    UNKNOWN = 0
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class Operation(AclEnum):
-    """Names the operations on resources.
-
-    In the authorized operations of a response (KIP-430), an operation is the bit `1 << code`.
-    """
-
-    UNKNOWN = 0
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class Permission(AclEnum):
-    """Tells whether an ACL allows or denies its operation."""
-
-    UNKNOWN = 0
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 #: By resource type, the operations that responses can report as authorized (KIP-430).

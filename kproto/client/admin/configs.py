@@ -23,8 +23,9 @@ from ...messages.incremental_alter_configs_request import (
 from ...messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from ...messages.list_config_resources_request import ListConfigResourcesRequest
 from ...messages.list_config_resources_response import ListConfigResourcesResponse
+from ...protocol.config_types import ConfigSource, ConfigType
+from ...protocol.kafka_enum import KafkaEnum
 from ...wire.errors import ConfigurationError, KprotoError
-from .acl_types import KafkaEnum
 from .calls import PartCall, error_in, outcome
 
 __all__ = [
@@ -56,35 +57,6 @@ class ConfigResourceType(KafkaEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
-
-
-class ConfigSource(KafkaEnum):
-    """The sources of a config's value (KIP-226); UNKNOWN also before Kafka 1.1."""
-
-    UNKNOWN = 0
-    TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
-    DYNAMIC_BROKER_LOGGER = 6
-    CLIENT_METRICS = 7
-    GROUP = 8
-
-
-class ConfigType(KafkaEnum):
-    """The types of configs (KIP-569)."""
-
-    UNKNOWN = 0
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
 
 
 class ConfigOpType(IntEnum):

@@ -24,10 +24,10 @@ from ...messages.describe_user_scram_credentials_request import (
 from ...messages.describe_user_scram_credentials_response import (
     DescribeUserScramCredentialsResponse,
 )
+from ...protocol.kafka_enum import KafkaEnum
 from ...protocol.sasl.credentials import MIN_ITERATIONS, SALT_BYTES, salted_password
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, KprotoError
-from .acl_types import KafkaEnum
 from .calls import PartCall, error_in
 
 __all__ = [
