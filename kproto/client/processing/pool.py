@@ -1,9 +1,9 @@
 """Runs the tasks that process records: one task polls, up to `workers` tasks call the handler.
 
 `tracker` decides which records may be processed now. A worker acquires a shard, processes some of
-its records, and acquires the next shard; the worker ends when no shard is ready. The caller of
-`run` waits meanwhile, and drains the pool at the end: running handlers have `drain_timeout_ms` to
-finish, and no task is left running.
+its records (`handler_calls`), and acquires the next shard; the worker ends when no shard is ready.
+The caller of `run` waits meanwhile, and drains the pool at the end: running handlers have
+`drain_timeout_ms` to finish, and no task is left running.
 """
 
 from __future__ import annotations
@@ -12,33 +12,26 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable
 from functools import partial
-from itertools import islice
 from typing import Final
 
 from ...clock import Clock, Timer
 from ...records import Record
 from ...tasks import start_task
 from ...wire.errors import ConfigurationError, UnreadableRecordError
-from ..core.tasks import is_in_task, until_ended
-from ..core.yielding import LoopYielder
-from ..fetch.in_flight_records import AdaptiveBatchSize
+from ..core.tasks import until_ended
 from ..metadata.cluster import TopicPartition
 from ..observing.log_lines import log
 from .draining import until_drained
 from .failure_handler import FailureHandler
 from .failure_headers import due_time
 from .failure_log import log_unraised
-from .handlers import (
-    BatchHandler,
-    RecordHandler,
-    raise_unreadable,
-    unreadable_record,
-)
+from .handler_calls import HandlerCalls
+from .handlers import BatchHandler, RecordHandler, unreadable_record
 from .ports import AckSink, ConsumerPort, RecordSink
 from .retained_failures import RetainedFailures
 from .run_summary import RunSummary
 from .settings import RunSettings
-from .shards import OrderedShard, Shard, UnorderedShard
+from .shards import OrderedShard, Shard
 from .tracker import RecordTracker
 from .worker import PoolWorker
 
@@ -48,14 +41,6 @@ logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
-
-#: A worker ends its batch of records after this many seconds of processing.
-_MAX_BATCH_S: Final = 0.02
-
-
-#: The worker checks the duration of a batch after this many records: fast handlers may become slow,
-#: and block the event loop.
-_CLOCK_EVERY: Final = 16
 
 
 class ProcessingPool:
@@ -82,29 +67,21 @@ class ProcessingPool:
         self._acks = acks
         self._clock = clock
         self.settings = settings
-        self._batch_handler: BatchHandler | None = None
-        self._handle: RecordHandler = _handle_no_record
-        if isinstance(handle, BatchHandler):
-            self._batch_handler = handle
-        else:
-            self._handle = handle
         self._has_unreadable = False
         self._group_id = group_id
         self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
-        batch_size = None if self._batch_handler is None else self._batch_handler.size
+        batch_size = handle.size if isinstance(handle, BatchHandler) else None
         self._tracker = RecordTracker(
             settings.order, settings.max_offset_gap, max_bytes, batch_size
         )
         self._failures = FailureHandler(
             self, self._tracker, clock, settings, forward_producer, group_id, retained
         )
-        self._retained = retained
+        self._calls = HandlerCalls(handle, self._failures, clock, retained)
         self._is_suspended = False
         self._is_poll_waiting = False
         self._workers: set[PoolWorker] = set()
-        self._batch_size = AdaptiveBatchSize()
-        self._yielder = LoopYielder()
         self._timer: Timer | None = None
         self._timer_at = _NEVER
         self._commit_timer: Timer | None = None
@@ -114,13 +91,14 @@ class ProcessingPool:
         self._has_ended = False
         self._drain_deadline = _LONG_AGO
         self._error: BaseException | None = None
-        self._handled = 0
 
     @property
     def summary(self) -> RunSummary:
         """The numbers of processed, retried and forwarded records so far."""
         shards = [worker.shard for worker in self._workers]
-        handled = self._handled + sum(x.uncounted for x in shards if isinstance(x, OrderedShard))
+        handled = self._calls.handled + sum(
+            x.uncounted for x in shards if isinstance(x, OrderedShard)
+        )
         its = self._failures
         handled += its.handled
         return RunSummary(handled, its.retried, its.sent_to_retry, its.dead_letters)
@@ -315,7 +293,7 @@ class ProcessingPool:
         """Queues an unreadable record: it becomes a dead letter, or `run` raises `error`."""
         if not self._has_unreadable:
             self._has_unreadable = True
-            self._handle = partial(raise_unreadable, self._handle)
+            self._calls.raise_unreadable()
             for worker in self._workers:  # they use the handler of the begin of their batch
                 worker.stop_early()
         self.accept_records(state, assignment_epoch, tp, [unreadable_record(error)])
@@ -504,116 +482,11 @@ class ProcessingPool:
             self._schedule_commit()
             started_at = self._clock.monotonic()
             try:
-                if self._batch_handler is not None:
-                    assert isinstance(shard, UnorderedShard), "batches have no other shards"
-                    failed = None
-                    await self._process_batch(worker, shard, self._batch_handler)
-                elif isinstance(shard, OrderedShard):
-                    failed = await self._process_in_order(shard, started_at)
-                else:
-                    assert isinstance(shard, UnorderedShard), "there are no others"
-                    failed = await self._process_unordered(worker, shard, started_at)
-                if failed is not None:
-                    await self._failures.handle(worker, shard, *failed)
+                await self._calls.process(worker, shard, started_at)
             finally:
                 worker.shard = worker.record = None
                 self._release_shard(shard)
-            await self._yield_to_loop(started_at)
-
-    def _is_batch_overdue(self, started_at: float) -> bool:
-        return self._clock.monotonic() - started_at > _MAX_BATCH_S
-
-    async def _process_in_order(
-        self, shard: OrderedShard, started_at: float
-    ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard, one by one, until a handler fails.
-
-        Returns the failed record with its error; None if no record failed.
-        """
-        handle = self._handle
-        shard.counted = shard.started_count
-        record: Record | None = None
-        shard.is_busy = True
-        try:
-            size = self._batch_size.size
-            for first in range(0, size, _CLOCK_EVERY):
-                if first and self._is_batch_overdue(started_at):
-                    break
-                for record in islice(shard.remaining, min(_CLOCK_EVERY, size - first)):
-                    await handle(record)
-        except BaseException as error:
-            if isinstance(error, GeneratorExit) and not is_in_task():
-                raise  # the event loop is closed: no await is possible
-            assert record is not None, "nothing else raises"
-            self._count_processed(shard)
-            return record, error
-        shard.is_busy = False
-        if shard.attempts:
-            shard.attempts.clear()
-        self._count_processed(shard)
-        return None
-
-    def _count_processed(self, shard: OrderedShard) -> None:
-        self._handled += shard.uncounted
-        shard.counted += shard.uncounted
-
-    async def _process_unordered(
-        self, worker: PoolWorker, shard: UnorderedShard, started_at: float
-    ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard that several workers share, until a handler fails.
-
-        Returns the failed record with its error; None if no record failed.
-        """
-        handle = self._handle
-        ready = shard.ready
-        complete = shard.complete
-        record: Record | None = None
-        try:
-            for count in range(1, self._batch_size.size + 1):
-                if not ready or worker.stops_early:
-                    break
-                if not count % _CLOCK_EVERY and self._is_batch_overdue(started_at):
-                    break
-                record = worker.record = ready.popleft()
-                if record.offset > shard.highest_started:
-                    shard.highest_started = record.offset
-                await handle(record)
-                complete(record)
-                self._handled += 1
-        except BaseException as error:
-            if isinstance(error, GeneratorExit) and not is_in_task():
-                raise  # the event loop is closed: no await is possible
-            assert record is not None, "nothing else raises"
-            return record, error
-        return None
-
-    async def _process_batch(
-        self, worker: PoolWorker, shard: UnorderedShard, handler: BatchHandler
-    ) -> None:
-        """Processes one batch of a shard; retries or forwards each of its failed records."""
-        size = handler.size
-        if self._retained is not None:
-            size = self._retained.batch_size(shard.ready, size)
-        records = shard.take_batch(size)
-        worker.record = records[0]
-        worker.in_flight = len(records)
-        failed: list[tuple[Record, BaseException]]
-        try:
-            try:
-                failed = await handler(records)
-            except GeneratorExit as error:
-                if not is_in_task():
-                    raise  # the event loop is closed: no await is possible
-                failed = [(record, error) for record in records]
-            failed_offsets = {record.offset for record, _ in failed}
-            for record in records:
-                if record.offset not in failed_offsets:
-                    shard.complete(record)
-                    self._handled += 1
-            await self._failures.handle_all(worker, shard, failed)
-        finally:
-            worker.in_flight = 1
-            shard.end_batch()
+            await self._calls.yield_to_loop(started_at)
 
     def _release_shard(self, shard: Shard) -> None:
         self._tracker.release_shard(shard)
@@ -641,13 +514,6 @@ class ProcessingPool:
             worker.stop_early()
         self._acks.acknowledge_soon()
 
-    async def _yield_to_loop(self, started_at: float) -> None:
-        """Adapts the batch size; yields to the event loop if handlers have blocked it."""
-        now = self._clock.monotonic()
-        self._batch_size.on_records_returned(started_at)
-        took = self._batch_size.on_poll(now)
-        await self._yielder.yield_at_intervals(now, took)
-
     # Time
 
     def _on_timer(self) -> None:
@@ -668,7 +534,3 @@ class ProcessingPool:
         self._timer_at = due
         seconds = max(0.0, due - self._clock.monotonic())
         self._timer = self._clock.call_later(seconds, self._on_timer)
-
-
-async def _handle_no_record(record: Record) -> None:
-    """Does nothing; is the handler of single records if `run` processes batches."""
