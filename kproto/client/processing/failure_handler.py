@@ -22,7 +22,7 @@ from .handlers import InvalidFailuresError, NotAsyncError, UndecodableError
 from .ports import RecordSink
 from .retained_failures import RetainedFailures, TransactionRestartedError
 from .settings import RunSettings
-from .shards import Shard
+from .shard import Shard
 from .tracker import RecordTracker
 from .worker import PoolWorker
 

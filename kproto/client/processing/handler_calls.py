@@ -13,8 +13,10 @@ from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from .failure_handler import FailureHandler
 from .handlers import BatchHandler, RecordHandler, raise_unreadable
+from .ordered_shard import OrderedShard
 from .retained_failures import RetainedFailures
-from .shards import OrderedShard, Shard, UnorderedShard
+from .shard import Shard
+from .unordered_shard import UnorderedShard
 from .worker import PoolWorker
 
 __all__ = ["HandlerCalls"]

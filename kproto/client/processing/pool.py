@@ -27,11 +27,12 @@ from .failure_headers import due_time
 from .failure_log import log_unraised
 from .handler_calls import HandlerCalls
 from .handlers import BatchHandler, RecordHandler, unreadable_record
+from .ordered_shard import OrderedShard
 from .ports import AckSink, ConsumerPort, RecordSink
 from .retained_failures import RetainedFailures
 from .run_summary import RunSummary
 from .settings import RunSettings
-from .shards import OrderedShard, Shard
+from .shard import Shard
 from .tracker import RecordTracker
 from .worker import PoolWorker
 

@@ -10,7 +10,7 @@ from ...wire.errors import KprotoError, UnreadableRecordError
 from ..commits.transactional_commit import TransactionalCommit
 from ..metadata.cluster import TopicPartition
 from ..producer_record import ProducerRecord
-from .shards import Shard
+from .shard import Shard
 
 __all__ = [
     "AckSink",

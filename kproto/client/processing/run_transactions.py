@@ -30,7 +30,7 @@ from ..settings import ClientSettings
 from .handler_transaction import HandlerTransaction
 from .ports import RestartablePool, TransactionalConsumer, TransactionalProducer
 from .retained_failures import RetainedFailures, TransactionRestartedError
-from .shards import Shard
+from .shard import Shard
 from .transaction_cycle import CyclePhase, CycleStep, TransactionCycle
 
 __all__ = ["RunTransactions"]

@@ -18,8 +18,10 @@ from typing import Final
 from ...records import Record
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS
 from ..metadata.cluster import TopicPartition
+from .ordered_shard import OrderedShard
 from .settings import Order
-from .shards import OrderedBatchShard, OrderedShard, Shard, UnorderedShard
+from .shard import Shard
+from .unordered_shard import OrderedBatchShard, UnorderedShard
 
 __all__ = ["RecordTracker"]
 

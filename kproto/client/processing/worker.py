@@ -6,7 +6,8 @@ import asyncio
 from typing import Final
 
 from ...records import Record
-from .shards import OrderedShard, Shard
+from .ordered_shard import OrderedShard
+from .shard import Shard
 
 __all__ = ["PoolWorker"]
 

@@ -20,9 +20,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from kproto.client.processing.ordered_shard import OrderedShard
 from kproto.client.processing.settings import Order
-from kproto.client.processing.shards import OrderedShard, Shard, UnorderedShard
+from kproto.client.processing.shard import Shard
 from kproto.client.processing.tracker import RecordTracker
+from kproto.client.processing.unordered_shard import UnorderedShard
 from kproto.records import Record
 from tests.support.examples import examples
 from tests.support.selection import rest_slow
