@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from ...clock import Timer
 from ...messages.base import Response
@@ -27,6 +27,12 @@ from ..metadata.cluster import TopicInfo, TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from ..network.connection import BrokerConnection
 from ..observing.log_lines import log
+from .assignment_listener import (
+    CALLBACK_CANCELLED,
+    AssignmentListener,
+    callback_error,
+    wrap_exception,
+)
 from .coordinator import CoordinatorConnections
 from .effects import (
     ApplyAssignment,
@@ -44,7 +50,7 @@ from .state_machine import MembershipStateMachine
 from .subscription import Subscription
 from .topic_watch import MissingTopics, TopicWatch
 
-__all__ = ["AssignmentListener", "HeartbeatSender", "MemberDriver", "OnResult", "wrap_exception"]
+__all__ = ["HeartbeatSender", "MemberDriver", "OnResult"]
 
 M = TypeVar("M", bound=MembershipStateMachine[Any, Any])
 P = ParamSpec("P")
@@ -65,60 +71,6 @@ _HEARTBEATS_IN_SESSION: Final = 3
 
 #: The driver checks the poll interval at least this many times in each `max_poll_interval_ms`.
 _CHECKS_IN_POLL_INTERVAL: Final = 10
-
-_CANCELLED: Final = "a callback of the consumer cancelled itself"
-
-
-class AssignmentListener(Protocol):
-    """The methods of a consumer that the driver of its group membership calls.
-
-    The driver passes the partitions to add, to revoke, or to forget as lost. The driver awaits one
-    call at a time.
-    """
-
-    def owned_partitions(self) -> Collection[TopicPartition]:
-        """Returns the assigned partitions, including partitions that are being revoked."""
-        ...
-
-    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
-        """Revokes partitions while the member can still commit their offsets.
-
-        The listener returns no more records of the partitions, and waits until the returned records
-        are processed, at most until the time `until` (seconds of the clock). After the wait the
-        listener commits, and forgets the partitions. If the generation is lost during the call, the
-        driver cancels the call and calls `on_partitions_lost`. If the member begins to leave during
-        the call and can still commit, the driver cancels the call and calls `revoke` for all owned
-        partitions.
-        """
-        ...
-
-    async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
-        """Forgets lost partitions: returns no more records of them, and commits nothing.
-
-        If the driver cancels the call and the member does not end, the driver next calls either
-        `on_partitions_lost` again, with the partitions that the member owns at that time, or
-        `assign`. In that next call the listener repeats an interrupted `on_lost` callback.
-        """
-        ...
-
-    async def assign(self, tps: Collection[TopicPartition]) -> None:
-        """Adds partitions and starts to read them; `tps` is empty if a rebalance added none."""
-        ...
-
-    def on_member_failed(self, error: KprotoError) -> None:
-        """Handles the permanent failure of the member.
-
-        If the member could leave the group, it has left the group before this call.
-        """
-        ...
-
-    def poll_interval_exceeded(self, now: float) -> bool:
-        """Returns True if the last poll was more than max_poll_interval_ms before `now`.
-
-        During `run`, this time counts from the start of the oldest record that a handler processes,
-        not from the last poll.
-        """
-        ...
 
 
 class MemberDriver(ABC, Generic[M]):
@@ -419,7 +371,7 @@ class MemberDriver(ABC, Generic[M]):
         except KprotoError as error:
             self._handle_action(self._membership.failed(error, now))
         except asyncio.CancelledError as cancelled:  # not by the driver
-            self._membership.fail(wrap_exception(_CANCELLED, cancelled), now, leaves=True)
+            self._membership.fail(wrap_exception(CALLBACK_CANCELLED, cancelled), now, leaves=True)
         else:
             on_result(now)
 
@@ -501,11 +453,11 @@ class MemberDriver(ABC, Generic[M]):
                 self._log("loses %s", format_partitions(step.partitions))
             self._counts.lost_partitions += len(step.partitions)
             self._has_unreported_loss = True
-            fault = await self._callback_error(self._listener.on_partitions_lost(step.partitions))
+            fault = await callback_error(self._listener.on_partitions_lost(step.partitions))
             self._has_unreported_loss = False
         elif step.partitions:
             self._log("revokes %s", format_partitions(step.partitions))
-            fault = await self._callback_error(self._listener.revoke(step.partitions, step.until))
+            fault = await callback_error(self._listener.revoke(step.partitions, step.until))
 
         def on_result(now: float) -> None:
             if fault is not None:
@@ -519,11 +471,11 @@ class MemberDriver(ABC, Generic[M]):
         fault: KprotoError | None = None
         if step.revoked:
             self._log("revokes %s", format_partitions(step.revoked))
-            fault = await self._callback_error(self._listener.revoke(step.revoked, step.until))
+            fault = await callback_error(self._listener.revoke(step.revoked, step.until))
         if fault is None:
             self._log("is assigned %s", format_partitions(step.added) or "no new partitions")
             self._has_unreported_loss = False  # `assign` reports the loss first
-            fault = await self._callback_error(self._listener.assign(step.added))
+            fault = await callback_error(self._listener.assign(step.added))
 
         def on_result(now: float) -> None:
             if fault is not None:
@@ -535,25 +487,6 @@ class MemberDriver(ABC, Generic[M]):
             self._membership.on_assignment_applied(step, now)
 
         return on_result
-
-    async def _callback_error(self, call: Awaitable[None]) -> KprotoError | None:
-        """Awaits a call of the listener. Returns the error of the call, None if it succeeded.
-
-        The caller ends the member with this error. If the user's callback raises an exception other
-        than KprotoError, the result is a KprotoError that wraps the exception.
-        """
-        try:
-            await call
-        except asyncio.CancelledError as cancelled:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return wrap_exception(_CANCELLED, cancelled)
-        except KprotoError as error:
-            return error
-        except Exception as fault:  # noqa: BLE001 - a user's callback may raise any exception
-            return wrap_exception("a callback of the consumer failed", fault)
-        return None
 
     async def _topics_to_join(self, subscription: Subscription) -> frozenset[str]:
         """Returns the names of the topics to join with.
@@ -657,10 +590,3 @@ class MemberDriver(ABC, Generic[M]):
         now = self._clock.monotonic()
         soon = max(self._missing.next_report_at, now + settings.retry_backoff_max_ms / 1000)
         self._topics_refresh_at = min(now + seconds, soon)
-
-
-def wrap_exception(what: str, fault: BaseException) -> KprotoError:
-    """Returns an error with the cause `fault`; the text of the error begins with `what`."""
-    error = KprotoError(f"{what}: {fault!r}")
-    error.__cause__ = fault
-    return error

@@ -19,10 +19,10 @@ from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..observing.log_lines import log
+from .assignment_listener import AssignmentListener
 from .backoff import Backoff
 from .classic.member import ClassicMember
 from .consumer.member import ConsumerMember
-from .driver import AssignmentListener
 from .effects import MemberIdentity
 from .group_protocol import (
     GroupProtocol,

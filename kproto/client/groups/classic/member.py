@@ -18,7 +18,8 @@ from ....wire.errors import KprotoError
 from ...core.group_errors import ErrorAction, classic_action
 from ...metadata.cluster import TopicInfo
 from ...metadata.cluster_view import ClusterView
-from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
+from ..assignment_listener import AssignmentListener
+from ..driver import HeartbeatSender, MemberDriver, OnResult
 from ..effects import (
     ComputeAssignment,
     MemberIdentity,

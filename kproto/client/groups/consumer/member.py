@@ -15,7 +15,8 @@ from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...core.retry import Remedy, remedy_of
 from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
-from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
+from ..assignment_listener import AssignmentListener
+from ..driver import HeartbeatSender, MemberDriver, OnResult
 from ..effects import LeaveByHeartbeat, PrepareHeartbeat, ResolveTopicNames
 from ..group_protocol import GroupProtocolMismatchError, check_pattern, has_consumer_groups
 from ..heartbeat_phases import JOIN_EPOCH, Phase

@@ -15,7 +15,8 @@ from ....wire.uuid import Uuid
 from ...metadata.cluster import TopicPartition
 from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
-from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
+from ..assignment_listener import AssignmentListener
+from ..driver import HeartbeatSender, MemberDriver, OnResult
 from ..effects import LeaveByHeartbeat, PrepareHeartbeat, ResolveTopicNames
 from ..heartbeat_phases import JOIN_EPOCH
 from ..settings import GroupSettings
