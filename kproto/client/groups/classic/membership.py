@@ -18,7 +18,6 @@ from ....messages.heartbeat_request import HeartbeatRequest
 from ....messages.join_group_request import JoinGroupRequest
 from ....messages.join_group_response import JoinGroupResponse
 from ....messages.sync_group_response import SyncGroupResponse
-from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....protocol.error_codes import code_of, error_of_code
 from ....wire.errors import BrokerResponseError, DecodeError, KprotoError
 from ...core.group_errors import ErrorAction, GroupRequest, classic_action
@@ -38,36 +37,30 @@ from ..effects import (
     SendSyncGroup,
     Step,
 )
-from ..protocol_data import assignment_bytes, read_assignment
+from ..protocol_data import assignment_bytes
 from ..session import MemberSession
 from ..settings import GroupSettings
 from ..state_machine import MembershipStateMachine
 from ..subscription import Subscription
-from .phases import ACCEPTING_COMMITS, HEARTBEATING, TRANSITIONS, Event, Phase
+from .phases import (
+    ACCEPTING_COMMITS,
+    HEARTBEATING,
+    LEAVING_PHASES,
+    REBALANCING,
+    REQUESTS,
+    TRANSITIONS,
+    Event,
+    Phase,
+)
 from .requests import LastAssignment, heartbeat_request, join_request, sync_request
+from .responses import assigned_in, chosen_assignor
 
 __all__ = ["ClassicMembership"]
 
 _NEVER: Final = float("inf")
 
-#: Phases from JoinGroup to the response to SyncGroup.
-_REBALANCING: Final = frozenset((Phase.JOINING, Phase.LEADING, Phase.SYNCING))
-
-#: Phases of a member that is in no group or is about to leave.
-_LEAVING_OR_OUT: Final = frozenset(
-    (Phase.UNSUBSCRIBED, Phase.PREPARE_LEAVING, Phase.LEAVING, Phase.FATAL)
-)
-
 _MEMBER_ID_REQUIRED: Final = code_of("MEMBER_ID_REQUIRED")
 _INCONSISTENT: Final = code_of("INCONSISTENT_GROUP_PROTOCOL")
-
-#: The request of each phase that sends one.
-_REQUESTS: Final = {
-    Phase.JOINING: GroupRequest.JOIN,
-    Phase.LEADING: GroupRequest.TOPICS,
-    Phase.SYNCING: GroupRequest.SYNC,
-    Phase.LEAVING: GroupRequest.LEAVE,
-}
 
 
 class ClassicMembership(MembershipStateMachine[Phase, Event]):
@@ -105,10 +98,6 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def assignment_valid_until(self) -> float:
-        """Returns the time until which the member certainly owns its partitions.
-
-        Answered heartbeats extend the time. For a member without a generation it is -infinity.
-        """
         if self.generation < 0:
             return -_NEVER
         return (
@@ -116,7 +105,6 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         )
 
     def identity(self, now: float) -> MemberIdentity | None:
-        """Returns the member id and generation for a commit; None if the member may not commit."""
         if self.phase not in ACCEPTING_COMMITS or self._lost or now >= self.assignment_valid_until:
             return None
         instance_id = self.settings.instance_id
@@ -141,7 +129,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def _is_leaving(self) -> bool:
-        return self.phase in _LEAVING_OR_OUT or self._leave_is_postponed
+        return self.phase in LEAVING_PHASES or self._leave_is_postponed
 
     # Subscription, rebalance and leave
 
@@ -206,7 +194,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         if self.phase in (Phase.PREPARE_LEAVING, Phase.LEAVING):
             self._revoke_until = min(self._revoke_until, until)
             return
-        keeps = self._cooperative and self.generation >= 0 and self.phase in _REBALANCING
+        keeps = self._cooperative and self.generation >= 0 and self.phase in REBALANCING
         if (self._requests_member_id and leaves) or (keeps and not (ends or lost)):
             self._postponed_until = now + leave_s
             return
@@ -217,7 +205,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._postponed_until = _NEVER
         self._requests_member_id = False
         until = self._leave_intent.until
-        if self.phase in _REBALANCING - ACCEPTING_COMMITS:
+        if self.phase in REBALANCING - ACCEPTING_COMMITS:
             # Brokers refuse commits until the rebalance ends, which other members may delay.
             until = min(until, now + self._leave_intent.leave_s)
         if self._transition(Event.LEAVE_REQUESTED):
@@ -227,10 +215,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     # Next effect
 
     def step(self, now: float, owned: Collection[TopicPartition]) -> Step | None:
-        """Returns the next effect; None if none is due. See `MembershipStateMachine.step`."""
         if self.phase is Phase.JOINING:
             self._begin_postponed_leave(now)  # no JoinGroup is in flight: no response will arrive
-        if self.phase in _REQUESTS and now < self._step_backoff.not_before:
+        if self.phase in REQUESTS and now < self._step_backoff.not_before:
             return None
         match self.phase:
             case Phase.REVOKING:
@@ -259,9 +246,8 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return frozenset(tp for tp in owned if not self.subscription.includes(tp[0]))
 
     def next_at(self, now: float) -> float:
-        """Returns the time of the next work after `now`; infinity if no work is scheduled."""
         deadlines = [self._postponed_until]
-        if self.phase in _REQUESTS:
+        if self.phase in REQUESTS:
             deadlines.append(self._step_backoff.not_before)
         if self._heartbeat_due:
             deadlines += [self._heartbeat_at, self.assignment_valid_until]
@@ -442,9 +428,8 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self._begin_leave(now)
             return None
         leads = response.leader == response.member_id
-        names = {each.name: each for each in self.settings.resolved_assignors}
-        assignor = names.get(response.protocol_name or "")
-        if response.protocol_type not in (None, PROTOCOL_TYPE) or assignor is None:
+        assignor = chosen_assignor(response, self.settings.resolved_assignors)
+        if assignor is None:
             return self.failed(self._error(_INCONSISTENT, GroupRequest.JOIN), now)
         self._protocol = assignor.name
         self._assignments = {}
@@ -476,13 +461,12 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         """
         if response.error_code:
             return self.failed(self._error(response.error_code, GroupRequest.SYNC), now)
-        wrong = response.protocol_type not in (None, PROTOCOL_TYPE)
-        if wrong or response.protocol_name not in (None, self._protocol):
-            return self.failed(self._error(_INCONSISTENT, GroupRequest.SYNC), now)
         try:
-            tps = read_assignment(response.assignment)
+            tps = assigned_in(response, self._protocol)
         except DecodeError as error:
             return self.failed(error, now)
+        if tps is None:
+            return self.failed(self._error(_INCONSISTENT, GroupRequest.SYNC), now)
         self._session.on_stable(sent_at)
         if self._leave_is_postponed:
             self._transition(Event.SYNCED)
@@ -559,7 +543,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self, error: KprotoError, now: float, request: GroupRequest | None = None
     ) -> ErrorAction:
         """Processes the failure of the running effect; returns the action for the error."""
-        request = request or _REQUESTS.get(self.phase, GroupRequest.COORDINATOR)
+        request = request or REQUESTS.get(self.phase, GroupRequest.COORDINATOR)
         action = classic_action(request, error)
         if self.phase is Phase.LEAVING:  # no retry: the session times out anyway
             self.on_left(now)

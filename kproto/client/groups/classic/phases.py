@@ -8,7 +8,18 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, TypeAlias
 
-__all__ = ["ACCEPTING_COMMITS", "HEARTBEATING", "TRANSITIONS", "Event", "Phase"]
+from ...core.group_errors import GroupRequest
+
+__all__ = [
+    "ACCEPTING_COMMITS",
+    "HEARTBEATING",
+    "LEAVING_PHASES",
+    "REBALANCING",
+    "REQUESTS",
+    "TRANSITIONS",
+    "Event",
+    "Phase",
+]
 
 
 class Phase(Enum):
@@ -105,3 +116,17 @@ HEARTBEATING: Final = frozenset(
 ACCEPTING_COMMITS: Final = frozenset(
     (_P.REVOKING, _P.JOINING, _P.ASSIGNING, _P.STABLE, _P.PREPARE_LEAVING)
 )
+
+#: Phases from JoinGroup to the response to SyncGroup.
+REBALANCING: Final = frozenset((_P.JOINING, _P.LEADING, _P.SYNCING))
+
+#: Phases of a member that is in no group or is about to leave.
+LEAVING_PHASES: Final = frozenset((_P.UNSUBSCRIBED, _P.PREPARE_LEAVING, _P.LEAVING, _P.FATAL))
+
+#: The request of each phase that sends one.
+REQUESTS: Final = {
+    _P.JOINING: GroupRequest.JOIN,
+    _P.LEADING: GroupRequest.TOPICS,
+    _P.SYNCING: GroupRequest.SYNC,
+    _P.LEAVING: GroupRequest.LEAVE,
+}
