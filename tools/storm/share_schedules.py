@@ -155,6 +155,9 @@ class Oracles:
                 self._wrong(f"{key} is lost: neither accepted nor archived, but {states}")
             elif states[ARCHIVED] < LIMIT and key not in self.rejecting:
                 self._wrong(f"{key} is archived after {states[ARCHIVED]} deliveries")
+            if key not in self.highest and states.get(ARCHIVED, 0) < LIMIT:
+                # A record may be archived unseen, if the responses of all its deliveries are lost.
+                self._wrong(f"{key} was delivered to no member, and is not archived, but {states}")
         for key in self.confirmed.keys() - log.keys():
             self._wrong(f"the acceptance of {key} is confirmed, and not stored")
 
