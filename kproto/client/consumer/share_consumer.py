@@ -196,7 +196,7 @@ class ShareConsumer:
         if error is None:
             if not self._status.is_closed:
                 # Without an exception the last returned records count as processed.
-                self._buffer.on_poll()
+                self._fetcher.accept_returned()
             await self.close()
         else:
             is_cancelled = isinstance(error, asyncio.CancelledError)
@@ -424,11 +424,12 @@ class ShareConsumer:
         """
         self._check_open("commit acknowledgements of")
         self._view.loop_guard.check()
+        lost: list[AcknowledgeResult] = []
         if not self._is_explicit and self._parts.pool is None:
-            self._buffer.on_poll()
+            lost = self._fetcher.accept_returned()
         limit_ms = self._view.settings.api_timeout_ms
         until = self._view.clock.monotonic() + limit_ms / 1000
-        return await self._view.with_deadline(until, self._fetcher.commit(), limit_ms)
+        return lost + await self._view.with_deadline(until, self._fetcher.commit(), limit_ms)
 
     # Concurrent processing
 

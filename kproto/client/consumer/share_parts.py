@@ -98,7 +98,7 @@ class ShareParts:
             self._processing_s += now - self._returned_at
             self._returned_at = None
         self._last_poll_at = now
-        self.fetcher.buffer.on_poll()
+        self.fetcher.accept_returned()
         self.member.on_poll()
 
     def on_returned(self, now: float) -> None:
@@ -251,7 +251,7 @@ class ShareParts:
                 return
             clock = self._view.clock
             until = clock.monotonic() + limit_ms / 1000
-            self.fetcher.buffer.accept_processed()
+            self.fetcher.accept_processed()
             try:
                 async with clock.timeout(max(0.0, until - clock.monotonic())):
                     await self.fetcher.close()

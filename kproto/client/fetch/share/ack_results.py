@@ -120,6 +120,12 @@ class AckResults:
         if acks:
             self._report(node, _refused(acks, error))
 
+    def refuse_unsent(self, acks: list[SentAcks], error: KprotoError) -> list[AcknowledgeResult]:
+        """Reports and returns the failure of acknowledgements that no request will have."""
+        results = _refused(acks, error)
+        self._on_results(results)
+        return results
+
     def refuse_pending(self, node: ShareNode, error: KprotoError | None = None) -> None:
         """Reports the failure of all acknowledgements that wait to be sent to a node.
 

@@ -17,7 +17,8 @@ from ....messages.share_fetch_response import AcquiredRecords, PartitionData
 from ....wire.errors import KprotoError, ProtocolError
 from ...metadata.cluster import TopicPartition
 from .acquired_reader import AcquiredReader, CompletedShareFetch, OffsetRun
-from .acquisition import AcknowledgeType, Acquisition, ShareRecord
+from .acquisition import AcknowledgeType, Acquisition, OffsetState, ShareRecord
+from .requests import SentAcks
 
 __all__ = ["ShareBuffer", "acquired_ranges"]
 
@@ -82,6 +83,21 @@ class ReturnedList:
                 if run.acquisition.acknowledge_open(kind, run.first, run.last)
             ]
         return self._acknowledge(self.accepted, count, AcknowledgeType.ACCEPT)
+
+    def lost_acceptances(self, count: int) -> list[SentAcks]:
+        """Returns the acceptances that `accept(count)` cannot store, because the locks have ended."""
+        found = []
+        for each in dict.fromkeys(run.acquisition for run in self._runs):
+            if OffsetState.LOST not in each.states or self.accepted >= count:
+                continue
+            states = bytearray([OffsetState.LOST]) * len(each.states)
+            for record in self.records[self.accepted : count]:
+                at = record.offset - each.first
+                if record.acquisition is each and each.states[at] == OffsetState.LOST:
+                    states[at] = AcknowledgeType.ACCEPT
+            if AcknowledgeType.ACCEPT in states:
+                found.append(SentAcks(each, bytes(states)))
+        return found
 
     def _acknowledge(self, begin: int, end: int, kind: int) -> list[Acquisition]:
         changed: dict[int, Acquisition] = {}
@@ -166,28 +182,41 @@ class ShareBuffer:
 
     # Polls
 
-    def on_poll(self) -> None:
-        """Accepts the records that were returned since the last poll, unless `is_explicit`."""
+    def on_poll(self) -> list[SentAcks]:
+        """Accepts the records that were returned since the last poll, unless `is_explicit`.
+
+        Returns the acceptances that are not sent, because the locks of their records have ended.
+        """
         if not self._returned:
-            return
+            return []
         current = self._returned[-1]
         keeps = length_hint(self.remaining) > 0
+        lost: list[SentAcks] = []
         if not self._is_explicit:
             for each in self._returned:
-                self._report(each.accept(each.returned_count))
+                lost += self._accept(each, each.returned_count)
         self._returned = [current] if keeps else []
+        return lost
 
-    def accept_processed(self) -> None:
+    def accept_processed(self) -> list[SentAcks]:
         """Accepts the returned records, except for the last one, which is being processed.
 
         Does nothing if the last poll has returned several records: all of them are being processed.
+        Returns the acceptances that are not sent, because the locks of their records have ended.
         """
+        lost: list[SentAcks] = []
         if self._is_explicit or not self._is_one_by_one:
-            return
+            return lost
         for at, each in enumerate(self._returned, 1):
             count = each.returned_count - (at == len(self._returned))
             if count > each.accepted:
-                self._report(each.accept(count))
+                lost += self._accept(each, count)
+        return lost
+
+    def _accept(self, returned: ReturnedList, count: int) -> list[SentAcks]:
+        lost = returned.lost_acceptances(count)
+        self._report(returned.accept(count))
+        return lost
 
     def _report(self, changed: list[Acquisition]) -> None:
         if changed:

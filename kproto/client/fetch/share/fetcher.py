@@ -195,6 +195,27 @@ class ShareFetcher:
             self._node(each.node).add_pending(each, now)
         self.wake()
 
+    def accept_returned(self) -> list[AcknowledgeResult]:
+        """Accepts the records that were returned since the last poll, unless it is explicit.
+
+        Reports and returns the results of acceptances that are not sent, because the locks of their
+        records have ended.
+        """
+        return self._report_lost(self.buffer.on_poll())
+
+    def accept_processed(self) -> list[AcknowledgeResult]:
+        """Accepts the returned records, except for the last one, as `accept_returned` does."""
+        return self._report_lost(self.buffer.accept_processed())
+
+    def _report_lost(self, lost: list[SentAcks]) -> list[AcknowledgeResult]:
+        if not lost:
+            return []
+        error = LockLostError(
+            "the acquisition lock had ended before the record was accepted "
+            "(group.share.record.lock.duration.ms), and the broker delivers the record again"
+        )
+        return self._results.refuse_unsent(lost, error)
+
     def on_list_returned(self) -> None:
         """Schedules the acceptance of the records of the current list, if it is implicit."""
         if not self._options.is_explicit and self._accept_at == _NEVER:
@@ -289,7 +310,7 @@ class ShareFetcher:
         """Starts the requests that are due, and the acceptance and drop of records."""
         if now >= self._accept_at:
             self._accept_at = _NEVER
-            self.buffer.accept_processed()
+            self.accept_processed()
             if self.buffer.has_unreturned:
                 self._accept_at = now + _ACCEPT_EVERY_S
         if now >= self.buffer.unlocked_at:

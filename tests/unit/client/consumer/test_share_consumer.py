@@ -204,6 +204,34 @@ async def test_lock_that_has_ended_is_reported() -> None:
             assert result.error is None
 
 
+async def test_implicit_acceptance_of_an_ended_lock_is_a_result_with_an_error() -> None:
+    async with ShareBroker() as broker:
+        broker.produce(3)
+        results: list[AcknowledgeResult] = []
+        async with sharing(broker, on_acknowledged=results.append) as consumer:
+            iteration = aiter(consumer)
+            records = [await anext(iteration) for _ in range(3)]
+            assert {each.delivery_count for each in records} == {1}
+            broker.expire()  # the fetch in advance acquires the records again
+            await broker.until(lambda: set(broker.deliveries.values()) == {2})
+            await broker.until(lambda: consumer._buffer.has_fetched)
+            failed = [each for each in await consumer.commit() if each.error is not None]
+            assert failed == [each for each in results if each.error is not None]
+            offsets = [at for each in failed for its in each.accepted for at in its]
+            assert offsets == [0, 1, 2]
+            assert {type(each.error) for each in failed} <= {
+                LockLostError,
+                kproto.InvalidRecordStateError,
+            }
+            again = [await anext(iteration) for _ in range(3)]
+            assert [(each.offset, each.delivery_count) for each in again] == [
+                (0, 2),
+                (1, 2),
+                (2, 2),
+            ]
+            assert [each.error for each in await consumer.commit()] == [None]
+
+
 async def test_refused_acknowledgement_is_a_result_with_an_error() -> None:
     async with ShareBroker() as broker:
         broker.produce(3)

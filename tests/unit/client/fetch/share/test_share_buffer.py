@@ -9,7 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from kproto.client.fetch.share.acquired_reader import CompletedShareFetch
-from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition, ShareRecord
+from kproto.client.fetch.share.acquisition import (
+    AcknowledgeType,
+    Acquisition,
+    OffsetState,
+    ShareRecord,
+)
 from kproto.client.fetch.share.buffer import ShareBuffer, acquired_ranges
 from kproto.client.metadata.cluster import TopicPartition
 from kproto.messages.share_fetch_response import AcquiredRecords, PartitionData
@@ -94,6 +99,19 @@ def test_next_poll_accepts_the_records_of_a_returned_list() -> None:
     assert list(its.states) == [OPEN] * 3
     buffer.on_poll()
     assert list(its.states) == [ACCEPT] * 3
+
+
+def test_next_poll_returns_the_acceptances_of_ended_locks() -> None:
+    buffer = Buffer()
+    first, second = buffer.fetched((0, 2), (4, 5))
+    assert offsets(buffer, 4) == [0, 1, 2, 4]
+    assert buffer.accept_processed() == []  # 0 to 2
+    first.lose(0, 2)
+    second.lose(4, 5)
+    (lost,) = buffer.on_poll()
+    assert lost.acquisition is second
+    assert list(lost.states) == [ACCEPT, OffsetState.LOST]  # 5 is not returned
+    assert buffer.on_poll() == []
 
 
 def test_next_poll_accepts_only_the_returned_part_of_a_list() -> None:
