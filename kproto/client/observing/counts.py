@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from .histogram import BATCH_BYTES, BATCH_RECORDS, LATENCY_MS, Histogram
 
-__all__ = ["ApiCounts", "BatchCounts", "BrokerCounts", "GroupCounts", "RunCounts"]
+__all__ = ["ApiCounts", "BatchCounts", "BrokerCounts", "GroupCounts", "RunCounts", "ShareCounts"]
 
 
 class ApiCounts:
@@ -106,6 +106,58 @@ class GroupCounts:
         self.heartbeats = 0
         self.lost_partitions = 0
         self.late = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """Returns the counts as `metrics` shows them."""
+        return {name: getattr(self, name) for name in sorted(self.__slots__)}
+
+
+class ShareCounts:
+    """Counts the fetches and the acknowledgements of the share consumers of one group.
+
+    `acquired` counts offsets, `records` the records that were decoded from them, and `redelivered`
+    acquired offsets that a member had before. `accepted`, `released`, `rejected`, `renewed` and
+    `gaps` count the acknowledgements that a broker has stored, `refused` all that have failed.
+    """
+
+    __slots__ = (
+        "accepted",
+        "acquired",
+        "bytes",
+        "fetches",
+        "gaps",
+        "records",
+        "redelivered",
+        "refused",
+        "rejected",
+        "released",
+        "renewed",
+    )
+
+    def __init__(self) -> None:
+        self.fetches = 0
+        self.bytes = 0
+        self.acquired = 0
+        self.redelivered = 0
+        self.records = 0
+        self.gaps = 0
+        self.accepted = 0
+        self.released = 0
+        self.rejected = 0
+        self.renewed = 0
+        self.refused = 0
+
+    def confirmed(self, states: bytes) -> None:
+        """Counts acknowledgements that a broker has stored: one byte for each, its type."""
+        self.gaps += states.count(0)
+        self.accepted += states.count(1)
+        self.released += states.count(2)
+        self.rejected += states.count(3)
+        self.renewed += states.count(4)
+
+    def failed(self, states: bytes) -> None:
+        """Counts acknowledgements that have failed: one byte for each, its type."""
+        self.refused += sum(map(states.count, range(5)))
 
     def as_dict(self) -> dict[str, int]:
         """Returns the counts as `metrics` shows them."""

@@ -17,7 +17,7 @@ from ...messages.base import Message
 from ...wire.errors import BrokerResponseError, KprotoError
 from .calls import CompletedBatch, HookCalls
 from .connection_watch import NO_WATCH, ConnectionWatch
-from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts, RunCounts
+from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts, RunCounts, ShareCounts
 from .hooks import Hooks, RetryEvent
 from .log_lines import RetryLog, format_target, is_enabled, log, logs_changes
 
@@ -82,6 +82,7 @@ class Observer:
         self._consumers = WeakKeyDictionary()
         self._groups: dict[str, GroupCounts] = {}
         self._runs: dict[str, RunCounts] = {}
+        self._share_groups: dict[str, ShareCounts] = {}
         self._retry_log = RetryLog()
         self._is_closed = False
 
@@ -232,6 +233,10 @@ class Observer:
         """Returns the counts of the `GroupConsumer.run` calls of a group."""
         return self._runs.setdefault(group_id, RunCounts())
 
+    def share_group(self, group_id: str) -> ShareCounts:
+        """Returns the counts of the share consumers of a group."""
+        return self._share_groups.setdefault(group_id, ShareCounts())
+
     # Metrics
 
     def metrics(self, nodes: Mapping[str, int]) -> dict[str, Any]:
@@ -267,6 +272,9 @@ class Observer:
             "consumers": {"lag": self._lag()},
             "groups": {group_id: its.as_dict() for group_id, its in self._groups.items()},
             "runs": {group_id: its.as_dict() for group_id, its in self._runs.items()},
+            "share_groups": {
+                group_id: its.as_dict() for group_id, its in self._share_groups.items()
+            },
             "hooks": {"failures": self.calls.failures},
         }
 

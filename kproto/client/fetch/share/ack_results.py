@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ....protocol.error_codes import code_of, error_of_code
 from ....wire.errors import KprotoError
+from ...observing.counts import ShareCounts
 from .node import ShareNode
 from .requests import (
     AcknowledgeResult,
@@ -38,10 +39,16 @@ class _Commit:
 
 
 class AckResults:
-    """Reports the results of acknowledgements to `on_results`, and to commits that wait."""
+    """Reports the results of acknowledgements to `on_results`, and to commits that wait.
 
-    def __init__(self, on_results: Callable[[list[AcknowledgeResult]], object]) -> None:
+    Counts them in `counts`.
+    """
+
+    def __init__(
+        self, on_results: Callable[[list[AcknowledgeResult]], object], counts: ShareCounts
+    ) -> None:
         self._on_results = on_results
+        self._counts = counts
         self._commits: list[_Commit] = []
 
     async def wait(
@@ -96,13 +103,14 @@ class AckResults:
             if not code:
                 for each in acks:
                     each.acquisition.on_answered(each.states, now + lock_s)
+                    self._counts.confirmed(each.states)
                 results += results_of(acks, None)
             elif acknowledge_remedy(code) is ShareRemedy.RETRY and may_retry:
                 self._send_again(node, acks, code, now)
             else:
                 topic = acks[0].acquisition.topic
                 what = f"acknowledging {topic}[{its[1]}]" + (f": {message}" if message else "")
-                results += _refused(acks, error_of_code(code, what))
+                results += self._refused(acks, error_of_code(code, what))
         self._report(node, results)
 
     def _send_again(self, node: ShareNode, acks: list[SentAcks], code: int, now: float) -> None:
@@ -118,11 +126,11 @@ class AckResults:
     def refuse(self, node: ShareNode, acks: list[SentAcks], error: KprotoError) -> None:
         """Reports the failure of acknowledgements; they are not sent again."""
         if acks:
-            self._report(node, _refused(acks, error))
+            self._report(node, self._refused(acks, error))
 
     def refuse_unsent(self, acks: list[SentAcks], error: KprotoError) -> list[AcknowledgeResult]:
         """Reports and returns the failure of acknowledgements that no request will have."""
-        results = _refused(acks, error)
+        results = self._refused(acks, error)
         self._on_results(results)
         return results
 
@@ -138,6 +146,12 @@ class AckResults:
             self.refuse(node, acks, error or _no_session_error(node))
         self.check_commits()
 
+    def _refused(self, acks: list[SentAcks], error: KprotoError) -> list[AcknowledgeResult]:
+        for each in acks:
+            each.acquisition.on_refused(each.states)
+            self._counts.failed(each.states)
+        return results_of(acks, error)
+
     def _report(self, node: ShareNode, results: list[AcknowledgeResult]) -> None:
         if not results:
             return
@@ -145,12 +159,6 @@ class AckResults:
             if node in commit.targets:
                 commit.results += results
         self._on_results(results)
-
-
-def _refused(acks: list[SentAcks], error: KprotoError) -> list[AcknowledgeResult]:
-    for each in acks:
-        each.acquisition.on_refused(each.states)
-    return results_of(acks, error)
 
 
 def _no_session_error(node: ShareNode) -> KprotoError:

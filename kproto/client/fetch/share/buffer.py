@@ -16,6 +16,7 @@ from typing import Final
 from ....messages.share_fetch_response import AcquiredRecords, PartitionData
 from ....wire.errors import KprotoError, ProtocolError
 from ...metadata.cluster import TopicPartition
+from ...observing.counts import ShareCounts
 from .acquired_reader import AcquiredReader, CompletedShareFetch, OffsetRun
 from .acquisition import AcknowledgeType, Acquisition, OffsetState, ShareRecord
 from .requests import SentAcks
@@ -85,7 +86,7 @@ class ReturnedList:
         return self._acknowledge(self.accepted, count, AcknowledgeType.ACCEPT)
 
     def lost_acceptances(self, count: int) -> list[SentAcks]:
-        """Returns the acceptances that `accept(count)` cannot store, because the locks have ended."""
+        """Returns the acceptances that `accept(count)` cannot store: their locks have ended."""
         found = []
         for each in dict.fromkeys(run.acquisition for run in self._runs):
             if OffsetState.LOST not in each.states or self.accepted >= count:
@@ -145,6 +146,7 @@ class ShareBuffer:
         self._on_pending = on_pending
         self._max_decompressed_bytes = max_decompressed_bytes
         self._is_explicit = is_explicit
+        self.counts = ShareCounts()
         self._fetched: deque[CompletedShareFetch] = deque()
         self._reader: AcquiredReader | None = None  # of a fetch that is decoded in part
         self._returned: list[ReturnedList] = []  # by the last poll, the current list last
@@ -247,6 +249,7 @@ class ShareBuffer:
         decoded = reader.read(most)
         if reader.is_done:
             self._reader, self._error = None, reader.error
+        self.counts.records += len(decoded.records)
         self._report(decoded.marked)
         if not decoded.records:
             return None

@@ -107,7 +107,9 @@ class ShareFetcher:
         self._live = LiveAcquisitions()
         self._refresh = LeaderRefresh(view, self._groups, self._on_refreshed)
         self._last_fetched = -1  # with `limits_records`: the node that was fetched from last
-        self._results = AckResults(on_results)
+        self._counts = view.observer.share_group(options.group_id)
+        self.buffer.counts = self._counts
+        self._results = AckResults(on_results, self._counts)
         self._changed = asyncio.Event()
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -465,6 +467,7 @@ class ShareFetcher:
             return
         node.session.on_answered()
         node.attempts.succeeded()
+        self._counts.fetches += 1
         now = self._clock.monotonic()
         if response.acquisition_lock_timeout_ms > 0:
             self.lock_timeout_ms = response.acquisition_lock_timeout_ms
@@ -489,6 +492,10 @@ class ShareFetcher:
         if data.acquired_records and data.records:
             until = now + self._lock_s
             acquisitions = acquisitions_of(self, node.node, tp, its[0], data, until)
+            self._counts.bytes += len(data.records)
+            for each in acquisitions:
+                self._counts.acquired += len(each.states)
+                self._counts.redelivered += len(each.states) if each.delivery_count > 1 else 0
             for lost in self._live.add(acquisitions, now):
                 error = LockLostError(f"the broker delivers records of {tp[0]}[{tp[1]}] again")
                 self._results.refuse(self._node(lost.acquisition.node), [lost], error)

@@ -14,7 +14,8 @@ import pytest
 import kproto
 from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
-from kproto.broker.faults import Close, Delay, Throttled
+from kproto.broker.faults import Close, Delay, ErrorCode, Throttled
+from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.client.fetch.fetch_requests import log_end_of
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.metadata import cluster_view as view
@@ -25,6 +26,8 @@ from kproto.messages import (
     ProduceRequest,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
 )
 from kproto.messages.fetch_response import PartitionData
 from kproto.messages.metadata_response import MetadataResponse
@@ -49,6 +52,7 @@ NAMED = {
     ("consumers", "lag", "TOPIC"): "PARTITION",
     ("groups",): "GROUP",
     ("runs",): "GROUP",
+    ("share_groups",): "GROUP",
 }
 
 
@@ -82,6 +86,7 @@ async def test_page_lists_the_metrics_of_a_run() -> None:
             new_classic_member(client, GroupSettings("g"), "t")
         async with client.consumer("t", group="g") as consumer:
             await consumer.run(_ends)
+            client.share_consumer("t", group="s")
             metrics = client.metrics()
     assert json.loads(json.dumps(metrics)) == metrics
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", PAGE, re.MULTILINE)
@@ -431,3 +436,62 @@ async def test_runs_count_processed_and_in_flight_records() -> None:
     assert [each.pop("in_flight") for each in metrics] == [1, 1, 0]
     assert metrics[-1] == {"handled": 2, "retried": 1, "sent_to_retry": 0, "dead_letters": 1}
     assert metrics[1] == metrics[2]
+
+
+async def start_at_earliest(client: kproto.Client, group_id: str) -> None:
+    group = ConfigResource(ConfigResourceType.GROUP, group_id)
+    configs = {"share.auto.offset.reset": "earliest"}
+    await client.admin.incremental_alter_configs({group: configs})
+
+
+async def test_share_groups_count_deliveries_and_acknowledgements() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        await client.create_topics("t")
+        await start_at_earliest(client, "g")
+        async with client.producer() as producer:
+            await producer.send_many("t", [b"%d" % at for at in range(6)])
+        async with client.share_consumer("t", group="g", acknowledgement="explicit") as consumer:
+            iteration = aiter(consumer)
+            records = [await anext(iteration) for _ in range(6)]
+            await consumer.renew(records[0])
+            await consumer.commit()
+            await consumer.accept(records[:3])
+            await consumer.release(records[3])
+            await consumer.reject(records[4:])
+            await consumer.commit()
+            await consumer.accept(await anext(iteration))
+            await consumer.commit()
+            counts = client.metrics()["share_groups"]["g"]
+            members = client.metrics()["groups"]["g"]
+    assert counts.pop("bytes") > 6
+    assert counts.pop("fetches") >= 2
+    assert counts == {
+        "acquired": 7,
+        "redelivered": 1,
+        "records": 7,
+        "accepted": 4,
+        "released": 1,
+        "rejected": 2,
+        "renewed": 1,
+        "gaps": 0,
+        "refused": 0,
+    }
+    assert members["joins"] == 1
+
+
+async def test_share_groups_count_refused_acknowledgements() -> None:
+    refuse = ErrorCode("SHARE_SESSION_NOT_FOUND")
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        await client.create_topics("t")
+        await start_at_earliest(client, "g")
+        async with client.producer() as producer:
+            await producer.send_many("t", [b"%d" % at for at in range(3)])
+        async with client.share_consumer("t", group="g", acknowledgement="explicit") as consumer:
+            iteration = aiter(consumer)
+            await consumer.accept([await anext(iteration) for _ in range(3)])
+            for request in (ShareFetchRequest, ShareAcknowledgeRequest):
+                broker.control(refuse, request=request, times=1)
+            (result,) = await consumer.commit()
+            assert result.error is not None
+            counts = client.metrics()["share_groups"]["g"]
+    assert (counts["accepted"], counts["refused"]) == (0, 3)
