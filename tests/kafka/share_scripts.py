@@ -175,6 +175,19 @@ def locks_are_renewed(side: ShareSide) -> Iterator[Any]:
     yield side.fetch("m", max_wait_ms=5_000)
 
 
+def acknowledgements_below_the_start_offset_succeed(side: ShareSide) -> Iterator[Any]:
+    side.produce(*T0, 4)
+    started(side, share_record_lock_duration_ms="1000")
+    yield side.fetch("m", [T0])
+    yield side.fetch("n", [T0], max_wait_ms=5_000)  # after the locks of m
+    yield side.acknowledge("n", {T0: [(0, 1, REJECT), (2, 3, ACCEPT)]})
+    yield side.describe_offsets("t")
+    yield side.acknowledge("m", {T0: [(0, 1, ACCEPT)]})
+    yield side.acknowledge("m", {T0: [(2, 2, RELEASE)]})
+    yield side.acknowledge("m", {T0: [(3, 3, REJECT)]})
+    yield side.describe_offsets("t")
+
+
 def offsets_are_altered_and_deleted(side: ShareSide) -> Iterator[Any]:
     for index in range(3):
         side.produce("t", index, 5)
@@ -419,6 +432,7 @@ SCRIPTS: Final[tuple[ShareScript, ...]] = (
     a_session_releases_records,
     records_are_limited,
     locks_are_renewed,
+    acknowledgements_below_the_start_offset_succeed,
     offsets_are_altered_and_deleted,
     a_new_group_gets_offsets,
     groups_of_other_types_are_refused,
