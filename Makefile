@@ -162,7 +162,7 @@ spark-ends: $(STAMP) ## the oldest PySpark on the oldest Python, the newest on t
 spark-round-trip: $(STAMP) ## a million random events through sink and source, in both modes
 	$(BIN)/python -m tools.spark_round_trip $(ARGS)
 
-storm: $(STAMP) ## members of a group join, leave, are killed and stall for ten minutes, beside a Java member
+storm: $(STAMP) ## members of a group join, leave, are killed and stall for ten minutes, beside a Java member; ARGS=share: a share group, whose brokers are killed too
 	$(BIN)/python -m tools.storm --write $(ARGS)
 
 spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times, with exactlyOnce 100 times; then jobs into Delta and Iceberg

@@ -21,11 +21,15 @@ from .page import PAGE, facts, part_of, table
 from .protocols import BROKER_CONFIG, MIXED
 from .run import Plan, storm
 from .running import KINDS
+from .share.__main__ import main as share_main
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a storm. The exit code is 1 if a check fails, and 2 if the storm cannot run."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if "share" in words:  # also after options, as in `make storm ARGS=share`
+        return share_main([each for each in words if each != "share"])
+    options = _parser().parse_args(words)
     try:
         plan = Plan(
             minutes=options.minutes,

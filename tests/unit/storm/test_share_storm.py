@@ -1,0 +1,52 @@
+"""Runs a storm of share groups briefly, on the embedded cluster; checks its table and its page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from kproto.broker import Cluster
+from tools.setup.parts import with_part
+from tools.storm.page import PAGE
+from tools.storm.share import SharePlan, ShareResult, share_storm
+from tools.storm.share.brokers import EMBEDDED_SETTINGS, NODES, EmbeddedBrokers
+from tools.storm.share.page import PART, facts, table
+from tools.storm.share.sightings import ShareVerdict
+
+BRIEF = SharePlan(
+    minutes=0.04,
+    seed=4,
+    partitions=3,
+    rate=80,
+    members=3,
+    pause_s=(0.2, 0.5),
+    down_s=(0.3, 0.8),
+)
+
+
+@pytest.mark.slow
+async def test_storm_of_a_share_group_has_no_violation() -> None:
+    async with Cluster(NODES, settings=EMBEDDED_SETTINGS) as cluster:
+        result = await share_storm(BRIEF, EmbeddedBrokers(cluster), lambda *_: None)
+    assert result.is_right, json.dumps(facts(result), indent=2)
+    assert result.verdict.records > 0
+    assert result.verdict.deliveries > 0
+
+
+def test_table_names_violations_and_notes() -> None:
+    result = ShareResult(SharePlan(), "3 of Kafka 4.4.0", actions=Counter(kill_leader=2))
+    assert table(result).startswith("All checks passed.")
+    assert "| actions | kill leader 2x |" in table(result)
+    result.verdict = ShareVerdict(lost=1, named=["0:7 is neither accepted nor archived"])
+    result.notes.append("run-3 had not left")
+    text = table(result)
+    assert text.startswith("NOT RIGHT.")
+    assert "0:7 is neither" in text
+    assert "run-3 had not left" in text
+
+
+def test_page_has_a_section_of_the_storm() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert "here it is" in with_part(page, PART, "here it is")
