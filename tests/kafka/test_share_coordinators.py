@@ -1,0 +1,109 @@
+"""Tests share consumers on a real cluster whose group and share coordinators are killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import pytest
+
+import kproto
+from kproto.messages import FindCoordinatorRequest
+from tests.support.brokers import StartCluster
+from tests.support.share_groups import SHARE_CONFIG, SHARE_VERSION, ShareQueue
+
+from .members_of_groups import until
+from .test_moving_leaders import QUICK, SETTINGS, create, move
+
+pytestmark = pytest.mark.exhaustive
+
+CONFIG: Final = {
+    **SHARE_CONFIG,
+    **QUICK,
+    "offsets.topic.replication.factor": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+}
+#: The key types of FindCoordinator.
+GROUP, SHARE = 0, 2
+RECORDS: Final = 100
+
+
+async def coordinator_of(client: kproto.Client, queue: ShareQueue, kind: int) -> int:
+    """Returns the node of the group coordinator, or of the share coordinator, of a queue."""
+    topic_id = (await client.topic(queue.topic)).topic_id
+    key = queue.group if kind == GROUP else f"{queue.group}:{topic_id}:0"
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+    while True:
+        (found,) = (await client.retrying(lambda: client.request(request))).coordinators
+        if not found.error_code:
+            return found.node_id
+        await asyncio.sleep(0.1)
+
+
+class Reader:
+    """Accepts all records of a queue; notes which acceptances are confirmed."""
+
+    def __init__(self, queue: ShareQueue) -> None:
+        self._queue = queue
+        self.confirmed: set[int] = set()
+        self.again: list[int] = []
+        self.counts: dict[int, int] = {}
+
+    def _on_acknowledged(self, result: kproto.AcknowledgeResult) -> None:
+        if result.error is None:
+            self.confirmed.update(offset for offsets in result.accepted for offset in offsets)
+
+    async def _read(self) -> None:
+        async with self._queue.consumer(
+            max_poll_records=10, on_acknowledged=self._on_acknowledged
+        ) as consumer:
+            async for record in consumer:
+                if record.offset in self.confirmed:
+                    self.again.append(record.offset)
+                self.counts[record.offset] = record.delivery_count
+                await consumer.accept(record)
+                await asyncio.sleep(0.001)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[asyncio.Task[None]]:
+        """Reads during the block."""
+        reading = asyncio.create_task(self._read())
+        try:
+            yield reading
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+
+@pytest.mark.parametrize("kind", [GROUP, SHARE], ids=["group coordinator", "share coordinator"])
+async def test_share_consumer_survives_the_kills_of_its_coordinator(
+    start_cluster: StartCluster, kind: int
+) -> None:
+    cluster = start_cluster(SHARE_VERSION, config=CONFIG)
+    async with kproto.Client(cluster.bootstrap, SETTINGS) as client:
+        queue = ShareQueue(client)
+        await create(client, queue.topic, {0: [1, 2, 3]})
+        await queue.configure()
+        reader = Reader(queue)
+        async with reader.running() as reading:
+            for round_number in range(2):
+                begin = 2 * RECORDS * round_number
+                coordinator = await coordinator_of(client, queue, kind)
+                others = [node for node in (1, 2, 3) if node != coordinator]
+                await move(client, queue.topic, [*others, coordinator])  # the leader survives
+                await queue.produce(begin, RECORDS)
+                await until(lambda end=begin + RECORDS: len(reader.confirmed) == end)
+                await asyncio.to_thread(cluster.node(coordinator).kill)
+                await queue.produce(begin + RECORDS, RECORDS)
+                await until(lambda end=begin + 2 * RECORDS: len(reader.confirmed) == end)
+                await asyncio.to_thread(cluster.node(coordinator).start)
+            assert not reading.done()
+            described = await client.admin.describe_share_groups([queue.group])
+            assert len(described[queue.group].members) == 1
+        assert not reader.again
+        assert len(reader.counts) == 4 * RECORDS
+        assert max(reader.counts.values()) <= 5
+        assert await queue.lag() == 0
