@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import pytest
@@ -52,6 +53,10 @@ class Reader:
         self.again: list[int] = []
         self.counts: dict[int, int] = {}
 
+    def has_confirmed(self, count: int) -> bool:
+        """Returns True if the acceptances of `count` records are confirmed."""
+        return len(self.confirmed) == count
+
     def _on_acknowledged(self, result: kproto.AcknowledgeResult) -> None:
         if result.error is None:
             self.confirmed.update(offset for offsets in result.accepted for offset in offsets)
@@ -95,10 +100,10 @@ async def test_share_consumer_survives_the_kills_of_its_coordinator(
                 others = [node for node in (1, 2, 3) if node != coordinator]
                 await move(client, queue.topic, [*others, coordinator])  # the leader survives
                 await queue.produce(begin, RECORDS)
-                await until(lambda end=begin + RECORDS: len(reader.confirmed) == end)
+                await until(partial(reader.has_confirmed, begin + RECORDS))
                 await asyncio.to_thread(cluster.node(coordinator).kill)
                 await queue.produce(begin + RECORDS, RECORDS)
-                await until(lambda end=begin + 2 * RECORDS: len(reader.confirmed) == end)
+                await until(partial(reader.has_confirmed, begin + 2 * RECORDS))
                 await asyncio.to_thread(cluster.node(coordinator).start)
             assert not reading.done()
             described = await client.admin.describe_share_groups([queue.group])

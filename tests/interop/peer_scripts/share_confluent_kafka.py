@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from typing import Any
 
 from confluent_kafka import AcknowledgeType, ShareConsumer
 
@@ -17,12 +18,17 @@ from confluent_kafka import AcknowledgeType, ShareConsumer
 def main() -> None:
     bootstrap, topic, group, mode = sys.argv[1:]
     ending = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ending.set()), daemon=True).start()
+
+    def await_end() -> None:
+        sys.stdin.read()
+        ending.set()
+
+    threading.Thread(target=await_end, daemon=True).start()
 
     def say(**event: object) -> None:
         print(json.dumps(event), flush=True)
 
-    def acknowledged(offsets: dict, error: object) -> None:
+    def acknowledged(offsets: dict[Any, set[int]], error: object) -> None:
         found = [[tp.partition, offset] for tp, its in offsets.items() for offset in sorted(its)]
         say(acknowledged=found, error=None if error is None else str(error))
 

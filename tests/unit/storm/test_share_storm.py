@@ -21,6 +21,7 @@ BRIEF = SharePlan(
     partitions=3,
     rate=80,
     members=3,
+    others=0,
     pause_s=(0.2, 0.5),
     down_s=(0.3, 0.8),
 )

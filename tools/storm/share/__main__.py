@@ -45,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         partitions=options.partitions,
         rate=options.rate,
         members=options.members,
+        others=options.others,
     )
     for name in ("kproto", "asyncio"):  # the storm causes the errors on purpose
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -101,7 +102,13 @@ def _parser() -> argparse.ArgumentParser:
         "--members",
         type=int,
         default=plan.members,
-        help="maximum number of members; default: %(default)s",
+        help="maximum number of kproto members; default: %(default)s",
+    )
+    add(
+        "--others",
+        type=int,
+        default=plan.others,
+        help="maximum number of Java members; default: %(default)s",
     )
     add("--embedded", action="store_true", help="the embedded cluster instead of real brokers")
     add("--keep", type=Path, metavar="FOLDER", help="a new folder for the logs")

@@ -35,7 +35,10 @@ def table(result: ShareResult) -> str:
     failed = ", ".join(f"{name} {n:,}x" for name, n in sorted(verdict.failed.items()))
     rows = [
         ("brokers, lock", f"{result.brokers}, {LOCK_S:g} s"),
-        ("members", f"{result.members}: up to {plan.members} at a time"),
+        (
+            "members",
+            f"{result.members}: up to {plan.members} kproto and {plan.others} Java at a time",
+        ),
         ("actions", actions),
         ("records", f"{verdict.records:,} in {plan.partitions} partitions"),
         ("deliveries", f"{verdict.deliveries:,}, {verdict.redelivered:,} of them repeated"),

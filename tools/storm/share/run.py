@@ -20,9 +20,10 @@ from typing import Final
 import kproto
 from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.messages import FindCoordinatorRequest
+from tools.share.java import share_worker
 
 from .brokers import LIMIT, LOCK_S, NODES, StormBrokers
-from .modes import ACCEPT, MODES, POISON
+from .modes import ACCEPT, JAVA, MODES, POISON
 from .sightings import STATE_TOPIC, ShareMember, ShareVerdict, judge, state_log_of
 
 __all__ = ["SharePlan", "ShareProgress", "ShareResult", "share_storm"]
@@ -52,7 +53,8 @@ SETTINGS: Final = kproto.ClientSettings(api_timeout_ms=60_000, delivery_timeout_
 class SharePlan:
     """The plan of a storm. The same seed chooses the same actions.
 
-    `members` is the maximum number of members at a time; `rate` is in records per second. `pause_s`
+    `members` is the maximum number of kproto's members at a time, and `others` that of Java's;
+    `rate` is in records per second. `pause_s`
     is the range of seconds between actions, and `down_s` that of seconds until a killed broker is
     started again.
     """
@@ -62,6 +64,7 @@ class SharePlan:
     partitions: int = 6
     rate: int = 150
     members: int = 5
+    others: int = 1
     kills_brokers: bool = True
     pause_s: tuple[float, float] = _PAUSE_S
     down_s: tuple[float, float] = _DOWN_S
@@ -118,18 +121,22 @@ class _Process:
         self.name = f"{mode}-{number}"
         self.is_stopped = False
         self._harmed: list[float] = []
+        self.mode = mode
         self._lines = folder / f"{self.name}.lines"
         self._output = folder / f"{self.name}.log"
-        module = f"{__package__}.member"
-        arguments = [bootstrap, TOPIC, GROUP, mode, str(self._lines)]
-        with self._output.open("wb") as output:
+        if mode == JAVA:  # its lines are its output
+            command = share_worker(bootstrap, TOPIC, GROUP, max_poll_records=50, output="storm")
+        else:
+            arguments = [bootstrap, TOPIC, GROUP, mode, str(self._lines)]
+            command = [sys.executable, "-m", f"{__package__}.member", *arguments]
+        with self._output.open("wb") as output, self._lines.open("wb") as lines:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
+                command,
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdin=subprocess.PIPE,
+                stdout=lines if mode == JAVA else output,
+                stderr=output,
             )
 
     @property
@@ -140,17 +147,24 @@ class _Process:
     @property
     def has_started(self) -> bool:
         """True if the member has written a line."""
-        return self._lines.exists()
+        return self._lines.stat().st_size > 0
 
     def leave(self) -> None:
-        """Sends SIGTERM: the member leaves the group and ends."""
-        self._process.send_signal(signal.SIGTERM)
+        """Makes the member leave the group and end: by SIGTERM, or by the end of Java's input."""
+        if self.mode != JAVA:
+            self._process.send_signal(signal.SIGTERM)
+        self._close_input()
+
+    def _close_input(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     def kill(self) -> None:
         """Kills the process, and waits for its end."""
         self._harmed.append(time.time())
         self._process.kill()
         self._process.wait()
+        self._close_input()
 
     def stop(self) -> None:
         """Suspends the process with SIGSTOP."""
@@ -180,10 +194,9 @@ class _Process:
     def told(self) -> ShareMember:
         """Returns the member as its log lines describe it."""
         member = ShareMember(self.name, harmed=list(self._harmed))
-        if self._lines.exists():
-            text = self._lines.read_text(encoding="utf-8")
-            for line in text[: text.rfind("\n") + 1].splitlines():
-                member.take(line)
+        text = self._lines.read_text(encoding="utf-8")
+        for line in text[: text.rfind("\n") + 1].splitlines():
+            member.take(line)
         return member
 
 
@@ -251,6 +264,8 @@ class _Storm:
         ends = self._begun + self._plan.minutes * 60
         for mode in MODES[: self._plan.members]:
             self._start_member(mode)
+        for _ in range(self._plan.others):
+            self._start_member(JAVA)
         while time.monotonic() < ends:
             await asyncio.sleep(self._chance.uniform(*self._plan.pause_s))
             self._note_dead()
@@ -265,8 +280,11 @@ class _Storm:
     def _possible(self) -> list[tuple[str, int]]:
         found = [("nothing", 1)]
         able = self._able()
-        if len(self._members) < self._plan.members:
+        others = sum(each.mode == JAVA for each in self._members)
+        if len(self._members) - others < self._plan.members:
             found.append(("join", 6))
+        if others < self._plan.others:
+            found.append(("java_join", 3))
         if len(able) > 1:
             found += [("leave", 2), ("kill", 3), ("stop", 3)]
         if self._plan.kills_brokers and (self._restart is None or self._restart.done()):
@@ -285,6 +303,9 @@ class _Storm:
 
     async def _join(self) -> None:
         self._start_member(self._chance.choice(MODES))
+
+    async def _java_join(self) -> None:
+        self._start_member(JAVA)
 
     def _start_member(self, mode: str) -> None:
         number = len(self._members) + len(self._gone)
