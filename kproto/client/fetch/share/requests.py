@@ -26,7 +26,7 @@ from ....messages.share_fetch_request import (
 )
 from ....protocol.error_codes import code_of
 from ....wire.errors import KprotoError
-from .acquisition import AcknowledgeType, Acquisition, ack_runs, acknowledged_ranges
+from .acquisition import AcknowledgeType, AckRun, Acquisition, ack_runs, acknowledged_ranges
 from .session import SessionChange, TopicIdPartition
 
 __all__ = [
@@ -203,10 +203,14 @@ def results_of(sent: Iterable[SentAcks], error: KprotoError | None) -> list[Ackn
         offsets += acknowledged_ranges(each.acquisition.first, each.states)
         accepted += acknowledged_ranges(each.acquisition.first, each.states, _ACCEPTED)
     return [
-        AcknowledgeResult(*tp, tuple(offsets), error, tuple(accepted))
+        AcknowledgeResult(*tp, _ascending(offsets), error, _ascending(accepted))
         for tp, (offsets, accepted) in ranges.items()
         if offsets
     ]
+
+
+def _ascending(ranges: list[range]) -> tuple[range, ...]:
+    return tuple(sorted(ranges, key=lambda each: each.start))
 
 
 def fetch_request(
@@ -272,17 +276,21 @@ def acknowledge_request(
 
 
 def _batches(sent: Iterable[SentAcks], batch: Callable[..., T]) -> dict[TopicIdPartition, list[T]]:
-    """Returns the batches of a request by partition, ascending by offset."""
-    found: dict[TopicIdPartition, list[T]] = {}
+    """Returns the batches of a request by partition, ascending by offset.
+
+    A broker refuses batches in another order. The acknowledgements of two acquisitions interleave
+    if a record between others was released, and acquired again.
+    """
+    found: dict[TopicIdPartition, list[AckRun]] = {}
     for each in sent:
-        its = found.setdefault(each.tp, [])
-        for run in ack_runs(each.acquisition.first, each.states):
-            its.append(
-                batch(
-                    first_offset=run.first, last_offset=run.last, acknowledge_types=list(run.types)
-                )
-            )
-    return found
+        found.setdefault(each.tp, []).extend(ack_runs(each.acquisition.first, each.states))
+    return {
+        tp: [
+            batch(first_offset=run.first, last_offset=run.last, acknowledge_types=list(run.types))
+            for run in sorted(runs)
+        ]
+        for tp, runs in found.items()
+    }
 
 
 def by_partition(sent: Iterable[SentAcks]) -> Mapping[TopicIdPartition, list[SentAcks]]:

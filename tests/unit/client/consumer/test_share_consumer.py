@@ -19,6 +19,8 @@ from kproto import (
     ShareConsumer,
     TopicPattern,
 )
+from kproto.broker import Broker, BrokerSettings
+from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.messages import (
     ApiVersionsRequest,
     ShareAcknowledgeRequest,
@@ -230,6 +232,34 @@ async def test_implicit_acceptance_of_an_ended_lock_is_a_result_with_an_error() 
                 (2, 2),
             ]
             assert [each.error for each in await consumer.commit()] == [None]
+
+
+async def test_acknowledgements_of_interleaved_acquisitions_are_sent_in_the_order_of_offsets() -> (
+    None
+):
+    """A broker refuses a request whose batches do not ascend, with INVALID_REQUEST."""
+    settings = BrokerSettings(
+        group_share_min_heartbeat_interval_ms=50, group_share_heartbeat_interval_ms=50
+    )
+    async with Broker(settings=settings) as broker, Client(broker.bootstrap) as client:
+        await client.create_topics("t")
+        group = ConfigResource(ConfigResourceType.GROUP, "g")
+        await client.admin.incremental_alter_configs(
+            {group: {"share.auto.offset.reset": "earliest"}}
+        )
+        async with client.producer() as producer:
+            await producer.send_many("t", [b"%d" % at for at in range(5)])
+        async with client.share_consumer("t", group="g", acknowledgement="explicit") as consumer:
+            iteration = aiter(consumer)
+            records = [await anext(iteration) for _ in range(5)]
+            await consumer.release(records[1])
+            await consumer.commit()
+            again = await anext(iteration)
+            assert (again.offset, again.delivery_count) == (1, 2)
+            await consumer.accept([records[3], again])
+            (result,) = await consumer.commit()
+            assert result.error is None
+            assert result.accepted == result.offsets == (range(1, 2), range(3, 4))
 
 
 async def test_refused_acknowledgement_is_a_result_with_an_error() -> None:
