@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from kproto.broker import Cluster
 from tools.kafka import KafkaCluster, KafkaJarsError, KafkaStartError
 from tools.setup.java import JavaNotFoundError
+from tools.setup.javac import CompilerError
 from tools.setup.maven import MavenError
 from tools.setup.parts import write_part
 
@@ -34,6 +35,7 @@ from .run import SharePlan, ShareProgress, ShareResult, share_storm
 __all__ = ["main"]
 
 _VERSION = "4.4.0"
+_CANNOT_RUN = (KafkaStartError, KafkaJarsError, JavaNotFoundError, MavenError, CompilerError)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
                 bar.update(task, completed=seconds, description=f"{action}{there}")
 
             result = asyncio.run(_storm(plan, options, progress))
-    except (KafkaStartError, KafkaJarsError, JavaNotFoundError, MavenError) as error:
+    except _CANNOT_RUN as error:
         print(f"storm: {error}", file=sys.stderr)
         return 2
     print(json.dumps(facts(result), indent=2) if options.json else table(result))
