@@ -689,13 +689,7 @@ class Client:
         invalid argument, and once the client is closed.
         """
         self._view.raise_if_closed()
-        decoder: RecordDecoder[K, V, U] | None = None
-        if key is not None or value is not None:
-            from ..codecs.record_decoder import RecordDecoder  # only if there are codecs
-
-            decoder = RecordDecoder(key, value, undecodable)
-        elif undecodable is not None:
-            raise ConfigurationError("undecodable is for a consumer with codecs: set key or value")
+        decoder = _record_decoder(key, value, undecodable)
         callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
         fetch_arguments = {
             "start": None if start is _UNSET else start,
@@ -780,6 +774,9 @@ class Client:
         self,
         topics: str | Iterable[str],
         *,
+        key: AnyDecoder[K] | None = None,
+        value: AnyDecoder[V] | None = None,
+        undecodable: type[U] | None = None,
         group: str | None = None,
         acknowledgement: AcknowledgementMode | None = None,
         acquire_mode: AcquireMode | None = None,
@@ -791,11 +788,13 @@ class Client:
         leave_timeout_ms: int | None = None,
         on_acknowledged: ResultCallback | None = None,
         **kafka_names: Unpack[ShareConsumerNames],
-    ) -> ShareConsumer:
+    ) -> ShareConsumer[K, V, U]:
         """Creates a consumer of a share group (KIP-932, Kafka 4.2); see `ShareConsumer`.
 
         `on_acknowledged` is called with an `AcknowledgeResult` for each partition whose
-        acknowledgements were answered. The other arguments are those of
+        acknowledgements were answered. `key` and `value` are codecs, as in `consumer`: for an
+        undecodable record, an iteration raises UndecodableRecordError or returns an `Undecodable`,
+        and in `run` the record is a dead letter, or rejected. The other arguments are those of
         `kproto.client.groups.share.settings.ShareGroupSettings`, with times in ms; properties of
         `from_properties` override the defaults that both kinds of groups have, and have the default
         `group`. Kafka's names are accepted, too: `share_acknowledgement_mode`,
@@ -804,6 +803,7 @@ class Client:
         ConfigurationError for an invalid argument, without a group, and once the client is closed.
         """
         self._view.raise_if_closed()
+        decoder = _record_decoder(key, value, undecodable)
         arguments = {
             "acknowledgement": acknowledgement,
             "acquire_mode": acquire_mode,
@@ -822,12 +822,29 @@ class Client:
         group = self._group_defaults.get("group") if group is None else group
         if group is None:
             raise ConfigurationError("a share consumer needs a group: set group")
-        share_consumer = ShareConsumer(
+        share_consumer: ShareConsumer[K, V, U] = ShareConsumer(
             self._view,
             topics,
             ShareGroupSettings(group, **given),
+            decoder=decoder,
             on_acknowledged=on_acknowledged,
             make_forward_producer=self._forward_producer,
             on_background_close=self._parts.add_background_close,
         )
         return self._parts.add_consumer(share_consumer)
+
+
+def _record_decoder(
+    key: AnyDecoder[K] | None, value: AnyDecoder[V] | None, undecodable: type[U] | None
+) -> RecordDecoder[K, V, U] | None:
+    """Returns the decoder of a consumer; None without codecs.
+
+    Raises ConfigurationError for an object that is no codec, and for `undecodable` without codecs.
+    """
+    if key is not None or value is not None:
+        from ..codecs.record_decoder import RecordDecoder  # only if there are codecs
+
+        return RecordDecoder(key, value, undecodable)
+    if undecodable is not None:
+        raise ConfigurationError("undecodable is for a consumer with codecs: set key or value")
+    return None

@@ -1,8 +1,8 @@
 """Codecs of keys and values: serializers for producers, deserializers for consumers.
 
-`Client.producer` and `Client.consumer` take a codec as `key` and as `value`. This package imports
-no client, so the codecs can be used by themselves. A module is loaded at the first use of one of
-its names, so that clients without codecs load none of them.
+`Client.producer`, `Client.consumer` and `Client.share_consumer` take a codec as `key` and as
+`value`. This package imports no client, so the codecs can be used by themselves. A module is loaded
+at the first use of one of its names, so that clients without codecs load none of them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ class Undecodable(Record[bytes, bytes]):
     """A record whose key or value a codec of the consumer could not decode.
 
     Key and value are the bytes as the broker stores them. `error` names the field, and has the
-    exception of the codec as its cause.
+    exception of the codec as its cause. In a share group, it is acknowledged as any other record.
     """
 
     __slots__ = ("error",)
@@ -29,6 +29,14 @@ class Undecodable(Record[bytes, bytes]):
         undecodable._origin = record._origin
         undecodable.error = error
         return undecodable
+
+    @property
+    def delivery_count(self) -> int:
+        """How often a member of the share group has acquired the record, counted from 1.
+
+        0 for a record that no share group has delivered.
+        """
+        return getattr(self._origin, "delivery_count", 0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Returns the fields for pickle and copy, also in pickle protocols 0 and 1."""

@@ -16,6 +16,7 @@ from ..client.commits.offset_requests import CommittedOffset
 from ..client.consumer.consumer import Consumer as _Consumer
 from ..client.consumer.consumer import Start
 from ..client.consumer.group_consumer import GroupConsumer as _GroupConsumer
+from ..client.consumer.share_consumer import ShareConsumer as _ShareConsumer
 from ..client.consumer.share_parts import ResultCallback
 from ..client.fetch.fetch_options import FETCH_BYTES
 from ..client.fetch.fetch_requests import FetchedPartition
@@ -577,6 +578,9 @@ class Client(ClientWrapper):
         self,
         topics: str | Iterable[str],
         *,
+        key: AnyDecoder[K] | None = None,
+        value: AnyDecoder[V] | None = None,
+        undecodable: type[U] | None = None,
         group: str | None = None,
         acknowledgement: AcknowledgementMode | None = None,
         acquire_mode: AcquireMode | None = None,
@@ -588,11 +592,13 @@ class Client(ClientWrapper):
         leave_timeout_ms: int | None = None,
         on_acknowledged: ResultCallback | None = None,
         **kafka_names: Unpack[ShareConsumerNames],
-    ) -> ShareConsumer:
+    ) -> ShareConsumer[K, V, U]:
         """Creates a consumer of a share group (KIP-932, Kafka 4.2); see `ShareConsumer`.
 
         `on_acknowledged` is called with an `AcknowledgeResult` for each partition whose
-        acknowledgements were answered. The other arguments are those of
+        acknowledgements were answered. `key` and `value` are codecs, as in `consumer`: for an
+        undecodable record, an iteration raises UndecodableRecordError or returns an `Undecodable`,
+        and in `run` the record is a dead letter, or rejected. The other arguments are those of
         `kproto.client.groups.share.settings.ShareGroupSettings`, with times in ms; properties of
         `from_properties` override the defaults that both kinds of groups have, and have the default
         `group`. Kafka's names are accepted, too: `share_acknowledgement_mode`,
@@ -600,9 +606,13 @@ class Client(ClientWrapper):
         configs of the group (`share.isolation.level`, `share.record.lock.duration.ms`). Raises
         ConfigurationError for an invalid argument, without a group, and once the client is closed.
         """
-        consumer, create_again = self._create_part(
-            lambda client: client.share_consumer(
+
+        def create_consumer(client: _Client) -> _ShareConsumer[K, V, U]:
+            created: _ShareConsumer[K, V, U] = client.share_consumer(
                 topics,
+                key=key,
+                value=value,
+                undecodable=undecodable,
                 group=group,
                 acknowledgement=acknowledgement,
                 acquire_mode=acquire_mode,
@@ -615,5 +625,7 @@ class Client(ClientWrapper):
                 on_acknowledged=on_acknowledged,
                 **kafka_names,
             )
-        )
+            return created
+
+        consumer, create_again = self._create_part(create_consumer)
         return ShareConsumer(self._binding, consumer, create_again)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from ..client.consumer import record_stream, share_consumer
+from ..client.consumer import record_stream, share_iterations
 from ..client.fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from ..client.fetch.share.acquisition import ShareRecord
 from ..records import Record
@@ -22,6 +22,7 @@ from ..records.type_variables import K, U, V
 
 __all__ = [
     "DecodedRecordIteration",
+    "DecodedShareIteration",
     "Poller",
     "RawBatchIteration",
     "RecordIteration",
@@ -30,6 +31,7 @@ __all__ = [
     "ShareListIteration",
     "ValueIteration",
     "record_iteration",
+    "share_iteration",
 ]
 
 T = TypeVar("T")
@@ -158,31 +160,71 @@ def record_iteration(
     return RecordIteration(consumer, iteration)
 
 
-class ShareIteration(_Iteration[ShareRecord]):
+class ShareIteration(_Iteration[ShareRecord[K, V] | U], Generic[K, V, U]):
     """Yields single records of a share consumer."""
 
     __slots__ = ("__weakref__", "_buffer")
 
-    def __init__(self, consumer: Poller, iteration: share_consumer.ShareIteration) -> None:
+    def __init__(
+        self, consumer: Poller, iteration: share_iterations.ShareIteration[K, V, U]
+    ) -> None:
         super().__init__(consumer, iteration)
         self._buffer: _Buffer = iteration._buffer
         _iterations.add(self)
 
-    def __next__(self) -> ShareRecord:
+    def __next__(self) -> ShareRecord[K, V] | U:
         """Returns the next record; a call that Ctrl-C interrupts removes no record."""
         for record in self._buffer.remaining:
             return record  # type: ignore[return-value]  # a share consumer has such records
         return self._next()
 
 
-class ShareListIteration(_Iteration[list[ShareRecord]]):
+class DecodedShareIteration(ShareIteration[K, V, U]):
+    """Yields single records; the calling thread decodes them by the codecs of the consumer."""
+
+    __slots__ = ("_decode", "_poll")
+
+    def __init__(
+        self, consumer: Poller, iteration: share_iterations.DecodedShareIteration[K, V, U]
+    ) -> None:
+        super().__init__(consumer, iteration)
+        self._decode: Callable[[Any], ShareRecord[K, V] | U] = iteration._decode
+        self._poll = iteration._poll_record
+
+    def __next__(self) -> ShareRecord[K, V] | U:
+        """Returns the next record; a call that Ctrl-C interrupts during its wait removes none.
+
+        Raises UndecodableRecordError for an undecodable record, unless the consumer returns an
+        `Undecodable` for it; the next call continues after the record.
+        """
+        for record in self._buffer.remaining:
+            return self._decode(record)
+        try:
+            polled = self._consumer._poll_call(self._poll)
+        except StopAsyncIteration:
+            raise StopIteration from None
+        return self._decode(polled)
+
+
+def share_iteration(
+    consumer: Poller, iteration: share_iterations.ShareIteration[K, V, U]
+) -> ShareIteration[K, V, U]:
+    """Returns the blocking form of an iteration over single records of a share consumer."""
+    if isinstance(iteration, share_iterations.DecodedShareIteration):
+        return DecodedShareIteration(consumer, iteration)
+    return ShareIteration(consumer, iteration)
+
+
+class ShareListIteration(_Iteration[list[ShareRecord[K, V] | U]], Generic[K, V, U]):
     """Yields lists of records of a share consumer, each of one partition."""
 
     __slots__ = ()
 
 
 #: All iterations, whose records belong to the parent process after a fork.
-_iterations: Final[WeakSet[RecordIteration[Any, Any, Any] | ShareIteration]] = WeakSet()
+_iterations: Final[WeakSet[RecordIteration[Any, Any, Any] | ShareIteration[Any, Any, Any]]] = (
+    WeakSet()
+)
 
 
 def _drop_records() -> None:

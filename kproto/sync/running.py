@@ -53,7 +53,7 @@ def run_until_stopped(
 
 def run_share_until_stopped(
     thread: LoopThread,
-    consumer: ShareConsumer,
+    consumer: ShareConsumer[Any, Any, Any],
     handler: Callable[..., Any],
     settings: dict[str, Any],
 ) -> ShareRunSummary:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from types import GenericAlias, TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from ..client.consumer.share_consumer import RecordOrRecords
 from ..client.fetch.share.acquisition import ShareRecord
@@ -15,7 +15,8 @@ from ..client.fetch.share.requests import AcknowledgeResult
 from ..client.metadata.cluster import TopicPartition
 from ..client.processing.run_summary import ShareRunSummary
 from ..client.processing.settings import ShareRunArguments
-from .iterations import ShareIteration, ShareListIteration
+from ..records.type_variables import K, U, V
+from .iterations import ShareIteration, ShareListIteration, share_iteration
 from .running import run_share_until_stopped
 from .share_wrapper import ShareWrapper
 from .threaded_functions import threaded_handler
@@ -25,7 +26,7 @@ __all__ = ["ShareConsumer"]
 D = TypeVar("D")
 
 
-class ShareConsumer(ShareWrapper):
+class ShareConsumer(ShareWrapper[K, V, U]):
     """Yields records that its share group has acquired for it; `Client.share_consumer` creates it.
 
     Members of a share group share partitions: a record goes to one member at a time, which has a
@@ -38,9 +39,16 @@ class ShareConsumer(ShareWrapper):
     acknowledgement the program calls `accept`, `release` or `reject` for each record, in any order;
     `renew` starts the lock of a record again. A record that is not acknowledged is delivered again,
     after its lock has ended or after the close.
+
+    `ShareConsumer[str, Order]` has codecs: `decoder` decodes keys and values. After an
+    UndecodableRecordError the consumer continues with the next record; the next poll, or the end of
+    the block without an exception, rejects the undecodable record, in both modes.
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # `typing.Generic` knows no defaults of type variables before Python 3.13
+        __class_getitem__ = classmethod(GenericAlias)
 
     def __enter__(self) -> Self:
         self._call(self._wrapped.__aenter__)
@@ -82,16 +90,19 @@ class ShareConsumer(ShareWrapper):
         """
         self._call_plain(self._wrapped.subscribe, topics)
 
-    def __iter__(self) -> ShareIteration:
-        return ShareIteration(self, self._wrapped.__aiter__())
+    def __iter__(self) -> ShareIteration[K, V, U]:
+        return share_iteration(self, self._wrapped.__aiter__())
 
-    def record_lists(self) -> ShareListIteration:
-        """Iterates over lists of records: each has acquired records of one partition."""
+    def record_lists(self) -> ShareListIteration[K, V, U]:
+        """Iterates over lists of records: each has acquired records of one partition.
+
+        With codecs, a list ends before an undecodable record, and the next call raises the error.
+        """
         return ShareListIteration(self, self._wrapped.record_lists())
 
     def poll(
         self, timeout_ms: int, max_records: int | None = None
-    ) -> dict[TopicPartition, list[ShareRecord]]:
+    ) -> dict[TopicPartition, list[ShareRecord[K, V] | U]]:
         """Returns acquired records by partition; waits up to `timeout_ms` for the first record.
 
         Returns at most `max_records`, by default `max_poll_records`. The dict is empty if no record
@@ -148,7 +159,7 @@ class ShareConsumer(ShareWrapper):
     @overload
     def run(
         self,
-        handler: Callable[[ShareRecord], object],
+        handler: Callable[[ShareRecord[K, V]], object],
         *,
         decode: None = None,
         **settings: Unpack[ShareRunArguments],
@@ -159,7 +170,7 @@ class ShareConsumer(ShareWrapper):
         self,
         handler: Callable[[D], object],
         *,
-        decode: Callable[[ShareRecord], D],
+        decode: Callable[[ShareRecord[K, V]], D],
         **settings: Unpack[ShareRunArguments],
     ) -> ShareRunSummary: ...
 
@@ -176,8 +187,8 @@ class ShareConsumer(ShareWrapper):
         handler raises, the record is released after the backoff of `retries`, as long as the number
         of its deliveries to all members is at most `retries.attempts`; then it is sent to
         `dead_letter_topic`, with failure headers (`kproto.failure_of`), or rejected without a dead
-        letter topic. If `decode` raises, the record is a dead letter, or rejected, at once. While a
-        record waits or is processed, `run` renews its lock.
+        letter topic. If `decode` or a codec of the consumer raises, the record is a dead letter, or
+        rejected, at once. While a record waits or is processed, `run` renews its lock.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if Ctrl-C interrupts the call, or if the consumer is closed. Then it

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from itertools import chain
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
-from ..client.consumer.share_consumer import ShareConsumer
+from ..client.consumer.share_consumer import AnyShareRecord, ShareConsumer
 from ..client.fetch.share.acquisition import ShareRecord
+from ..records.type_variables import K, U, V
 from .wrapper import Wrapper
 
 __all__ = ["ShareWrapper"]
@@ -16,7 +17,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class ShareWrapper(Wrapper[ShareConsumer]):
+class ShareWrapper(Wrapper[ShareConsumer[K, V, U]], Generic[K, V, U]):
     """Makes the calls of a share consumer."""
 
     __slots__ = ()
@@ -47,7 +48,7 @@ class ShareWrapper(Wrapper[ShareConsumer]):
         return self._object._loop is None  # it has not started
 
 
-def _records_in(polled: Any) -> Iterable[ShareRecord]:
+def _records_in(polled: Any) -> Iterable[AnyShareRecord]:
     """Returns the records of the result of a poll: of a record, a list, or lists by partition."""
     if isinstance(polled, ShareRecord):
         return [polled]

@@ -54,7 +54,10 @@ class ShareQueue:
 
     async def produce(self, first: int, count: int = 1) -> None:
         """Appends records with the numbers from `first` on as values."""
-        values = [b"%d" % at for at in range(first, first + count)]
+        await self.send(*[b"%d" % at for at in range(first, first + count)])
+
+    async def send(self, *values: bytes) -> None:
+        """Appends records with `values`, to the partitions in turn."""
         async with self.client.producer() as producer:
             await producer.send_many(
                 self.topic,
@@ -73,7 +76,7 @@ class ShareQueue:
         lags = {tp: each.lag for tp, each in found[self.group].items() if each is not None}
         return sum(lags.get(tp) or (0 if tp in lags else end) for tp, end in ends.items())
 
-    def consumer(self, *, explicit: bool = True, **settings: Any) -> ShareConsumer:
+    def consumer(self, *, explicit: bool = True, **settings: Any) -> ShareConsumer[Any, Any, Any]:
         """Creates a consumer of the queue."""
         mode: Any = "explicit" if explicit else "implicit"
         settings = {"max_wait_ms": 200, **settings}

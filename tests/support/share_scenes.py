@@ -11,9 +11,19 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 import pytest
+from kproto_cloudevents import CloudEvent, CloudEvents
 
 import kproto
-from kproto import LockLostError, Retries, ShareRecord, Stop
+from kproto import (
+    LockLostError,
+    NewTopic,
+    Retries,
+    ShareRecord,
+    Stop,
+    Undecodable,
+    UndecodableRecordError,
+)
+from kproto.codecs import DecodeContext, StringCodec
 
 from .patience import until
 from .share_groups import ShareQueue
@@ -34,6 +44,11 @@ def scene(function: Scene) -> Scene:
 
 def number(record: kproto.Record) -> int:
     return int(record.value or b"")
+
+
+def number_of(data: bytes, context: DecodeContext) -> int:
+    """Decodes a number, and raises for any other value."""
+    return int(data)
 
 
 @scene
@@ -336,3 +351,126 @@ async def accepted_records_are_not_delivered_again_after_a_reload(client: kproto
             seen += [(number(each), each.delivery_count) for each in polled[queue.topic, 0]]
             await consumer.accept(polled[queue.topic, 0])
         assert seen == [(4, 2)]
+
+
+@scene
+async def undecodable_records_are_released_and_rejected(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.send(b"0", b"bad", b"2", b"worse")
+    seen: list[Any] = []
+    async with queue.consumer(value=number_of, undecodable=Undecodable) as consumer:
+        async for record in consumer:
+            seen.append((record.value, record.delivery_count))
+            if not isinstance(record, Undecodable):
+                await consumer.accept(record)
+            elif record.delivery_count == 1:
+                await consumer.release(record)
+            else:
+                await consumer.reject(record)
+            if len(seen) == 6:
+                break
+        assert all(each.error is None for each in await consumer.commit())
+        assert await consumer.poll(1_000) == {}
+    assert seen[:4] == [(0, 1), (b"bad", 1), (2, 1), (b"worse", 1)]
+    assert sorted(seen[4:]) == [(b"bad", 2), (b"worse", 2)]
+
+
+@scene
+async def undecodable_record_raises_once_and_the_consumer_continues(
+    client: kproto.Client,
+) -> None:
+    values = [b"x", b"1", b"2", b"y", b"z", b"3"]
+    for how in ("records", "record_lists", "poll"):
+        for explicit in (False, True):
+            queue = await ShareQueue(client).create()
+            await queue.send(*values)
+            async with queue.consumer(explicit=explicit, value=number_of) as consumer:
+                found = await _values_read(consumer, how, len(values), accepts=explicit)
+                assert await consumer.poll(500) == {}
+            assert found == [b"x", 1, 2, b"y", b"z", 3]
+            async with queue.consumer() as other:
+                assert await other.poll(500) == {}
+
+
+async def _values_read(
+    consumer: kproto.ShareConsumer[bytes, int], how: str, count: int, *, accepts: bool
+) -> list[Any]:
+    """Returns values, and the bytes of undecodable records, until there are `count` of them."""
+    found: list[Any] = []
+    records, lists = aiter(consumer), consumer.record_lists()
+    while len(found) < count:
+        try:
+            if how == "records":
+                its = [await anext(records)]
+            elif how == "record_lists":
+                its = await anext(lists)
+            else:
+                its = [each for part in (await consumer.poll(500)).values() for each in part]
+            if accepts:
+                await consumer.accept(its)
+            found += [each.value for each in its]
+        except UndecodableRecordError as error:
+            found.append(error.raw)
+    return found
+
+
+@scene
+async def undecodable_record_that_ends_the_block_comes_again(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.send(b"1", b"x", b"2")
+
+    async def read() -> None:
+        async with queue.consumer(explicit=False, value=number_of) as consumer:
+            async for _ in consumer:
+                pass
+
+    with pytest.raises(UndecodableRecordError, match=r"at offset 1: the value "):
+        await read()
+    async with queue.consumer() as other:
+        polled = await other.poll(5_000)
+        found = [(each.value, each.delivery_count) for each in polled[queue.topic, 0]]
+    assert found == [(b"x", 2), (b"2", 2)]
+
+
+@scene
+async def run_sends_undecodable_records_to_the_dead_letter_topic(client: kproto.Client) -> None:
+    for dead_letter_topic in (True, False):
+        queue = await ShareQueue(client).create()
+        dead = f"{queue.topic}.dead"
+        await client.create_topics(NewTopic(dead, 1))
+        await queue.send(b"1", b"bad", b"2")
+        handled: list[Any] = []
+
+        async def handle(record: ShareRecord[str, int], to: list[Any] = handled) -> None:
+            to.append((record.key, record.value, record.delivery_count))
+            if record.value == 2:
+                raise Stop(done=True)
+
+        async with queue.consumer(key=StringCodec(), value=number_of) as consumer:
+            topic = dead if dead_letter_topic else None
+            summary = await consumer.run(handle, workers=1, dead_letter_topic=topic)
+            assert await consumer.poll(500) == {}
+        assert handled == [(None, 1, 1), (None, 2, 1)]
+        assert (summary.dead_letters, summary.rejected) == ((1, 0) if topic else (0, 1))
+        letters = [each async for each in client.consumer(dead, stop_at_end=True)]
+        assert [each.value for each in letters] == ([b"bad"] if dead_letter_topic else [])
+
+
+@scene
+async def events_are_decoded_and_acknowledged(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    event = CloudEvent(id="1", source="/shop", type="placed", data=b"12")
+    async with client.producer(value=CloudEvents()) as producer:
+        await producer.send(queue.topic, event)
+    await queue.send(b"no event")
+    codecs: dict[str, Any] = {"value": CloudEvents(), "undecodable": Undecodable}
+    async with queue.consumer(**codecs) as consumer:
+        iteration = aiter(consumer)
+        first, second = await anext(iteration), await anext(iteration)
+        assert isinstance(first, ShareRecord)
+        assert first.value == event
+        assert isinstance(second, Undecodable)
+        await consumer.accept(first)
+        await consumer.reject(second)
+        assert all(each.error is None for each in await consumer.commit())
+        assert await consumer.poll(1_000) == {}

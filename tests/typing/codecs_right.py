@@ -18,6 +18,8 @@ from kproto import (
     Producer,
     ProducerRecord,
     Record,
+    ShareConsumer,
+    ShareRecord,
     Undecodable,
 )
 from kproto.codecs import (
@@ -141,6 +143,37 @@ async def handlers_get_decoded_records(client: Client) -> None:
         await consumer.run(handle_number, decode=number_of)
         await consumer.run(handle_in_transaction, transactional_id="t")
         await consumer.run_batches(handle_batch)
+
+
+async def share_consumers_have_the_types_of_their_codecs(client: Client) -> None:
+    async def handle(record: ShareRecord[str, Order]) -> None:
+        assert_type(record.value, Order | None)
+
+    async def handle_number(number: int) -> None: ...
+
+    consumer = client.share_consumer("jobs", group="g", key=StringCodec(), value=ORDER)
+    assert_type(consumer, ShareConsumer[str, Order])
+    async for record in consumer:
+        assert_type(record, ShareRecord[str, Order])
+        assert_type(record.value, Order | None)
+        assert_type(record.delivery_count, int)
+        await consumer.accept(record)
+    async for records in consumer.record_lists():
+        assert_type(records, list[ShareRecord[str, Order]])
+        await consumer.release(records)
+    assert_type(await consumer.poll(100), dict[tuple[str, int], list[ShareRecord[str, Order]]])
+    await consumer.run(handle)
+    await consumer.run(handle_number, decode=lambda record: record.delivery_count)
+    assert_type(client.share_consumer("jobs", group="g"), ShareConsumer)
+    events = client.share_consumer("jobs", group="g", value=CloudEvents(), undecodable=Undecodable)
+    assert_type(events, ShareConsumer[bytes, CloudEvent, Undecodable])
+    async for event in events:
+        if isinstance(event, Undecodable):
+            print(event.error.field, event.delivery_count)
+            await events.reject(event)
+            continue
+        assert_type(event, ShareRecord[bytes, CloudEvent])
+        await events.accept(event)
 
 
 async def producers_have_the_types_of_their_codecs(client: Client) -> None:

@@ -39,6 +39,11 @@ async def mistakes(client: Client) -> None:
         print(each.error)  # error: only an Undecodable has it
     bytes_consumer: Consumer = client.consumer("orders", value=StringCodec())  # error: of str
     print(bytes_consumer)
+    client.share_consumer("jobs", value="utf-8")  # error: no decoder
+    sharing = client.share_consumer("jobs", key=StringCodec(), value=IntCodec())
+    await sharing.run(handle_bytes)  # error: the handler wants bytes
+    async for job in sharing:
+        print(job.value + 1)  # error: a tombstone has None
     JsonCodec(to_json=str)  # error: without from_json
     StringCodec(8)  # error: no encoding
     IntCodec(3)  # error: no size

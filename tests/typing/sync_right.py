@@ -101,6 +101,14 @@ def right_share_groups(client: kproto.sync.Client) -> None:
         consumer.run(handle_text, decode=lambda record: str(record.delivery_count))
 
 
+def right_share_groups_with_codecs(client: kproto.sync.Client) -> None:
+    consumer = client.share_consumer("jobs", group="g", key=StringCodec(), value=ORDER)
+    assert_type(consumer, kproto.sync.ShareConsumer[str, Order])
+    for record in consumer:
+        assert_type(record, ShareRecord[str, Order])
+    assert_type(next(consumer.record_lists()), list[ShareRecord[str, Order]])
+
+
 def right_types() -> None:
     assert_type(kproto.sync.Client.from_properties("client.properties"), kproto.sync.Client)
 

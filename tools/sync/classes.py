@@ -171,14 +171,15 @@ CLASSES: Final = (
         "ShareConsumer",
         "consumer/share_consumer",
         "share_consumer",
-        bases="ShareWrapper",
+        bases="ShareWrapper[K, V, U]",
         imports={
             "ShareWrapper": ".share_wrapper",
+            "share_iteration": ".iterations",
             "run_share_until_stopped": ".running",
             "threaded_handler": ".threaded_functions",
         },
         bodies={
-            "__aiter__": "return ShareIteration(self, self._wrapped.__aiter__())",
+            "__aiter__": "return share_iteration(self, self._wrapped.__aiter__())",
             "record_lists": "return ShareListIteration(self, self._wrapped.record_lists())",
             "poll": "return self._poll_call(self._wrapped.poll, {args})",
             "run": _RUN_SHARE,
@@ -267,6 +268,7 @@ CLASSES: Final = (
             "ShareConsumer": ".share_consumer",
             "_GroupConsumer": "..client.consumer.group_consumer:GroupConsumer",
             "_Consumer": "..client.consumer.consumer:Consumer",
+            "_ShareConsumer": "..client.consumer.share_consumer:ShareConsumer",
             "threaded": ".threaded_functions",
             "threaded_callback": ".threaded_functions",
         },
@@ -296,8 +298,10 @@ CLASSES: Final = (
             ),
             "consumer": _CONSUMER,
             "share_consumer": (
-                "consumer, create_again = self._create_part("
-                "lambda client: client.share_consumer({args}))\n"
+                "def create_consumer(client: _Client) -> _ShareConsumer[K, V, U]:\n"
+                "    created: _ShareConsumer[K, V, U] = client.share_consumer({args})\n"
+                "    return created\n\n"
+                "consumer, create_again = self._create_part(create_consumer)\n"
                 "return ShareConsumer(self._binding, consumer, create_again)"
             ),
         },

@@ -41,8 +41,8 @@ from ..processing.handlers import (
     BatchFailures,
     BatchHandler,
     RecordHandler,
-    check_decode,
     record_handler,
+    with_codecs,
 )
 from ..processing.run_summary import RunSummary
 from ..processing.settings import (
@@ -403,9 +403,9 @@ class GroupConsumer(RecordStream[K, V, U]):
         checked = run_settings(transactional_id, settings)
         if transactional_id is not None:
             return await self._run(
-                TransactionalHandler(handler, self._with_codecs(decode)), checked
+                TransactionalHandler(handler, with_codecs(self._decoder, decode)), checked
             )
-        return await self._run(record_handler(handler, self._with_codecs(decode)), checked)
+        return await self._run(record_handler(handler, with_codecs(self._decoder, decode)), checked)
 
     @overload
     async def run_batches(
@@ -457,24 +457,12 @@ class GroupConsumer(RecordStream[K, V, U]):
         checked = run_settings(transactional_id, settings)
         if transactional_id is not None:
             return await self._run(
-                TransactionalBatchHandler(handler, batch_size, self._with_codecs(None)), checked
+                TransactionalBatchHandler(handler, batch_size, with_codecs(self._decoder, None)),
+                checked,
             )
-        return await self._run(BatchHandler(handler, batch_size, self._with_codecs(None)), checked)
-
-    def _with_codecs(
-        self, decode: Callable[[Record[K, V]], Any] | None
-    ) -> Callable[[Record], Any] | None:
-        """Returns the function that makes a handler's argument of a polled record.
-
-        The function applies the codecs first, then `decode`. None leaves the record as it is.
-        """
-        decoder = self._decoder
-        if decoder is None:
-            return decode  # type: ignore[return-value]  # without codecs, K and V are bytes
-        if decode is None:
-            return decoder.decode_or_raise
-        check_decode(decode)
-        return lambda record: decode(decoder.decode_or_raise(record))
+        return await self._run(
+            BatchHandler(handler, batch_size, with_codecs(self._decoder, None)), checked
+        )
 
     def _on_stop_signal(self) -> None:
         """Stops `run`, as a signal of `stop_on` does; the blocking client handles the signals."""

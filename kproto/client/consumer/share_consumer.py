@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, TypeVar, Unpack, overload
+from types import GenericAlias, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeVar, Unpack, overload
 
+from ...codecs.undecodable import Undecodable
 from ...records import Record
+from ...records.type_variables import K, U, V
 from ...unclosed import call_in_loop, finalize, warn_unclosed
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, UnsupportedVersionError
 from ..core.yielding import LoopYielder
 from ..fetch.share.acquisition import AcknowledgeType, LockLostError, ShareRecord
-from ..fetch.share.buffer import ShareBuffer
 from ..fetch.share.requests import AcknowledgeResult, FetchLimits
 from ..groups.share.settings import ShareGroupSettings
 from ..groups.subscription import Subscription
@@ -29,22 +30,29 @@ from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..processing.failure_log import log_unraised
 from ..processing.forward_topics import check_forward_topics
-from ..processing.handlers import record_handler
+from ..processing.handlers import record_handler, with_codecs
 from ..processing.run_summary import ShareRunSummary
 from ..processing.settings import RunSettings, ShareRunArguments
 from ..processing.share_pool import SharePool
 from ..processing.signals import signals_handled
 from .record_processing import ForwardProducerFactory
 from .record_stream import PollTimeoutError
+from .share_iterations import DecodedShareIteration, ShareIteration, ShareListIteration
 from .share_parts import ResultCallback, ShareParts
 
-__all__ = ["RecordOrRecords", "ShareConsumer", "ShareIteration"]
+if TYPE_CHECKING:
+    from ...codecs.record_decoder import RecordDecoder
+
+__all__ = ["AnyShareRecord", "RecordOrRecords", "ShareConsumer"]
 
 D = TypeVar("D")
 T = TypeVar("T")
 
+#: A record, decoded or not, or the record in the place of an undecodable one.
+AnyShareRecord: TypeAlias = ShareRecord[Any, Any] | Undecodable
+
 #: One record, or several.
-RecordOrRecords: TypeAlias = ShareRecord | Iterable[ShareRecord]
+RecordOrRecords: TypeAlias = AnyShareRecord | Iterable[AnyShareRecord]
 
 _NEVER: Final = float("inf")
 
@@ -54,58 +62,7 @@ _REJECT: Final = int(AcknowledgeType.REJECT)
 _RENEW: Final = int(AcknowledgeType.RENEW)
 
 
-class ShareIteration(AsyncIterator[ShareRecord]):
-    """Yields single records of a share consumer; a cancelled `anext` loses no record."""
-
-    __slots__ = ("_buffer", "_consumer")
-
-    def __init__(self, consumer: ShareConsumer, buffer: ShareBuffer) -> None:
-        self._consumer = consumer
-        self._buffer = buffer
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> ShareRecord:
-        """Returns the next record; a cancelled call removes no record, and can be repeated."""
-        # The fast path: for most records one more call would take longer than the rest.
-        for record in self._buffer.remaining:
-            return record
-        polled = await self._consumer._poll(self, self._buffer.take_record)
-        if polled is None:
-            raise StopAsyncIteration
-        return polled
-
-    async def aclose(self) -> None:
-        """Ends the iteration; closes a consumer that is used without `async with`."""
-        await self._consumer._end_iteration()
-
-
-class ShareListIteration(AsyncIterator[list[ShareRecord]]):
-    """Yields lists of records of a share consumer, each of one partition."""
-
-    __slots__ = ("_buffer", "_consumer")
-
-    def __init__(self, consumer: ShareConsumer, buffer: ShareBuffer) -> None:
-        self._consumer = consumer
-        self._buffer = buffer
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> list[ShareRecord]:
-        """Returns the next list; a cancelled call removes no record, and can be repeated."""
-        taken = await self._consumer._poll(self, self._buffer.take_list)
-        if taken is None:
-            raise StopAsyncIteration
-        return taken[1]
-
-    async def aclose(self) -> None:
-        """Ends the iteration; closes a consumer that is used without `async with`."""
-        await self._consumer._end_iteration()
-
-
-class ShareConsumer:
+class ShareConsumer(Generic[K, V, U]):
     """Yields records that its share group has acquired for it; `Client.share_consumer` creates it.
 
     Members of a share group share partitions: a record goes to one member at a time, which has a
@@ -118,7 +75,14 @@ class ShareConsumer:
     acknowledgement the program calls `accept`, `release` or `reject` for each record, in any order;
     `renew` starts the lock of a record again. A record that is not acknowledged is delivered again,
     after its lock has ended or after the close.
+
+    `ShareConsumer[str, Order]` has codecs: `decoder` decodes keys and values. After an
+    UndecodableRecordError the consumer continues with the next record; the next poll, or the end of
+    the block without an exception, rejects the undecodable record, in both modes.
     """
+
+    if not TYPE_CHECKING:  # `typing.Generic` knows no defaults of type variables before Python 3.13
+        __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(
         self,
@@ -126,6 +90,7 @@ class ShareConsumer:
         topics: str | Iterable[str],
         settings: ShareGroupSettings,
         *,
+        decoder: RecordDecoder[K, V, U] | None = None,
         on_acknowledged: ResultCallback | None = None,
         make_forward_producer: ForwardProducerFactory | None = None,
         on_background_close: Callable[[asyncio.Task[None]], object] | None = None,
@@ -140,6 +105,7 @@ class ShareConsumer:
         self._view = view
         self._settings = settings
         self._is_explicit = settings.is_explicit
+        self._decoder = decoder
         self._make_forward_producer = make_forward_producer
         limits = FetchLimits(
             settings.max_wait_ms,
@@ -258,16 +224,21 @@ class ShareConsumer:
 
     # Polling
 
-    def __aiter__(self) -> ShareIteration:
-        return ShareIteration(self, self._buffer)
+    def __aiter__(self) -> ShareIteration[K, V, U]:
+        if self._decoder is None:
+            return ShareIteration(self, self._buffer)
+        return DecodedShareIteration(self, self._buffer, self._decoder)
 
-    def record_lists(self) -> ShareListIteration:
-        """Iterates over lists of records: each has acquired records of one partition."""
-        return ShareListIteration(self, self._buffer)
+    def record_lists(self) -> ShareListIteration[K, V, U]:
+        """Iterates over lists of records: each has acquired records of one partition.
+
+        With codecs, a list ends before an undecodable record, and the next call raises the error.
+        """
+        return ShareListIteration(self, self._buffer, self._decoder)
 
     async def poll(
         self, timeout_ms: int, max_records: int | None = None
-    ) -> dict[TopicPartition, list[ShareRecord]]:
+    ) -> dict[TopicPartition, list[ShareRecord[K, V] | U]]:
         """Returns acquired records by partition; waits up to `timeout_ms` for the first record.
 
         Returns at most `max_records`, by default `max_poll_records`. The dict is empty if no record
@@ -282,7 +253,8 @@ class ShareConsumer:
             most = max_records
         ends_at = self._view.clock.monotonic() + timeout_ms / 1000
         try:
-            take = partial(self._buffer.take_polled, most)
+            decode = None if self._decoder is None else self._decoder.decode_list
+            take = partial(self._buffer.take_polled, most, decode)
             return await self._poll(object(), take, ends_at) or {}
         except PollTimeoutError:
             return {}
@@ -436,7 +408,7 @@ class ShareConsumer:
     @overload
     async def run(
         self,
-        handler: Callable[[ShareRecord], Awaitable[object]],
+        handler: Callable[[ShareRecord[K, V]], Awaitable[object]],
         *,
         decode: None = None,
         **settings: Unpack[ShareRunArguments],
@@ -447,7 +419,7 @@ class ShareConsumer:
         self,
         handler: Callable[[D], Awaitable[object]],
         *,
-        decode: Callable[[ShareRecord], D],
+        decode: Callable[[ShareRecord[K, V]], D],
         **settings: Unpack[ShareRunArguments],
     ) -> ShareRunSummary: ...
 
@@ -464,8 +436,8 @@ class ShareConsumer:
         handler raises, the record is released after the backoff of `retries`, as long as the number
         of its deliveries to all members is at most `retries.attempts`; then it is sent to
         `dead_letter_topic`, with failure headers (`kproto.failure_of`), or rejected without a dead
-        letter topic. If `decode` raises, the record is a dead letter, or rejected, at once. While a
-        record waits or is processed, `run` renews its lock.
+        letter topic. If `decode` or a codec of the consumer raises, the record is a dead letter, or
+        rejected, at once. While a record waits or is processed, `run` renews its lock.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if `run` is cancelled, or if the consumer is closed. Then it releases
@@ -487,14 +459,15 @@ class ShareConsumer:
                 f"dead letters in {checked.dead_letter_topic!r} would be handled: this consumer "
                 "reads it"
             )
-        return await self._run(record_handler(handler, decode), checked)
+        handle = record_handler(handler, with_codecs(self._decoder, decode))
+        return await self._run(handle, checked)
 
     def _on_stop_signal(self) -> None:
         """Stops `run`, as a signal of `stop_on` does; the blocking client handles the signals."""
         if self._parts.pool is not None:
             self._parts.pool.on_signal()
 
-    def _release_unreceived(self, records: Iterable[ShareRecord]) -> None:
+    def _release_unreceived(self, records: Iterable[AnyShareRecord]) -> None:
         """Releases records that a poll has returned, but that no caller has received.
 
         The blocking client calls it, if its calling thread was interrupted when the poll had ended.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ...records import Record
 from ...wire.errors import ConfigurationError, UnreadableRecordError
@@ -30,6 +30,7 @@ __all__ = [
     "raise_unreadable",
     "record_handler",
     "unreadable_record",
+    "with_codecs",
 ]
 
 #: The name of the header that marks a dead letter whose value has the stored bytes of an unreadable
@@ -108,6 +109,28 @@ def check_decode(decode: object) -> None:
         raise ConfigurationError(f"decode is {decode!r:.80}; it must be a function, or None")
     if decode is not None and inspect.iscoroutinefunction(decode):
         raise ConfigurationError("decode is an async function; it must be a plain one")
+
+
+class _Decoder(Protocol):
+    """The method of `codecs.record_decoder.RecordDecoder` that this module calls."""
+
+    def decode_or_raise(self, record: Record) -> Record[Any, Any]: ...
+
+
+def with_codecs(
+    decoder: _Decoder | None, decode: Callable[[Any], Any] | None
+) -> Callable[[Record], Any] | None:
+    """Returns the function that makes a handler's argument of a polled record.
+
+    The function applies the codecs of `decoder` first, then `decode`. None leaves the record as it
+    is. Raises ConfigurationError if `decode` is no plain function.
+    """
+    if decoder is None:
+        return decode
+    if decode is None:
+        return decoder.decode_or_raise
+    check_decode(decode)
+    return lambda record: decode(decoder.decode_or_raise(record))
 
 
 def record_handler(

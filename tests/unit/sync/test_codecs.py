@@ -46,7 +46,7 @@ def send_bytes(client: kproto.sync.Client, *sent: bytes) -> None:
         producer.send_many("one", [*sent])
 
 
-@pytest.mark.parametrize("name", ["Producer", "Consumer", "GroupConsumer"])
+@pytest.mark.parametrize("name", ["Producer", "Consumer", "GroupConsumer", "ShareConsumer"])
 def test_annotations_take_the_types_of_codecs(name: str) -> None:
     alias: Any = getattr(kproto.sync, name)[str]
     assert isinstance(alias, GenericAlias)

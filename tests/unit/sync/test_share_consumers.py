@@ -12,8 +12,15 @@ import pytest
 
 import kproto
 import kproto.sync
-from kproto import AcknowledgeResult, ConfigurationError, ShareRecord
+from kproto import (
+    AcknowledgeResult,
+    ConfigurationError,
+    ShareRecord,
+    Undecodable,
+    UndecodableRecordError,
+)
 from kproto.client.admin.configs import ConfigResource, ConfigResourceType
+from kproto.codecs import DecodeContext, StringCodec
 from kproto.sync.loop_thread import LoopThread
 from tests.support.embedded import ThreadedBroker
 
@@ -33,10 +40,18 @@ def client(broker: ThreadedBroker) -> Iterator[kproto.sync.Client]:
 
 def sharing(
     client: kproto.sync.Client, acknowledgement: Any = "implicit", **settings: Any
-) -> kproto.sync.ShareConsumer:
+) -> kproto.sync.ShareConsumer[Any, Any, Any]:
     return client.share_consumer(
         "one", group="g", acknowledgement=acknowledgement, max_wait_ms=50, **settings
     )
+
+
+def even(data: bytes, context: DecodeContext) -> int:
+    """Decodes an even number, and raises for an odd one."""
+    number = int(data)
+    if number % 2:
+        raise ValueError(number)
+    return number
 
 
 def left(client: kproto.sync.Client) -> list[tuple[int, int]]:
@@ -211,3 +226,98 @@ def test_handler_that_is_async_is_refused(client: kproto.sync.Client) -> None:
         pytest.raises(ConfigurationError, match="handler is an async function"),
     ):
         consumer.run(handle)
+
+
+def test_calling_thread_decodes_single_records(client: kproto.sync.Client) -> None:
+    threads: set[str] = set()
+
+    def decode(data: bytes, context: DecodeContext) -> str:
+        threads.add(threading.current_thread().name)
+        return data.decode()
+
+    found: list[str | None] = []
+    with sharing(client, key=StringCodec(), value=decode) as consumer:
+        for record in consumer:
+            assert isinstance(record, ShareRecord)
+            found.append(record.value)
+            if len(found) == RECORDS:
+                break
+    assert found == [str(number) for number in range(RECORDS)]
+    assert threads == {threading.current_thread().name}
+    assert left(client) == []
+
+
+def test_undecodable_record_raises_once_and_is_never_delivered_again(
+    client: kproto.sync.Client,
+) -> None:
+    found: list[object] = []
+    with sharing(client, value=even) as consumer:
+        iteration = iter(consumer)
+        while len(found) < RECORDS:
+            try:
+                found.append(next(iteration).value)
+            except UndecodableRecordError as error:
+                found.append(-int(error.raw or b""))
+    assert found == [-number if number % 2 else number for number in range(RECORDS)]
+    assert left(client) == []
+
+
+def test_undecodable_records_are_acknowledged_and_the_rest_of_a_list_follows(
+    client: kproto.sync.Client,
+) -> None:
+    with sharing(client, "explicit", value=even, undecodable=Undecodable) as consumer:
+        records = next(consumer.record_lists())
+        assert [isinstance(each, Undecodable) for each in records] == [False, True] * 10
+        consumer.accept(records[::2])
+        consumer.reject(records[1])
+        consumer.release(records[3::2])
+        assert {each.error for each in consumer.commit()} == {None}
+    assert [offset for offset, _ in left(client)] == [*range(3, RECORDS, 2)]
+
+
+def test_records_of_an_interrupted_poll_of_a_decoding_consumer_are_released(
+    client: kproto.sync.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = LoopThread.call
+
+    def call(self: LoopThread, function: Any, *args: Any, undo: Any, **kwargs: Any) -> Any:
+        thread(self, function, *args, undo=undo, **kwargs)
+        self.call_plain(undo)
+        raise KeyboardInterrupt
+
+    with sharing(client, "explicit", value=even, undecodable=Undecodable) as consumer:
+        with monkeypatch.context() as patched:
+            patched.setattr(LoopThread, "call", call)
+            for poll in (lambda: consumer.poll(5_000), lambda: next(iter(consumer))):
+                with pytest.raises(KeyboardInterrupt):
+                    poll()
+        accepted: list[int] = []
+        for records in consumer.record_lists():
+            consumer.accept(records)
+            accepted += [each.offset for each in records]
+            if len(accepted) >= RECORDS:
+                break
+    assert sorted(accepted) == [*range(RECORDS)]
+
+
+def test_run_rejects_undecodable_records_without_a_dead_letter_topic(
+    client: kproto.sync.Client,
+) -> None:
+    handled: list[int | None] = []
+
+    def handle(record: ShareRecord[bytes, int]) -> None:
+        handled.append(record.value)
+        if len(handled) == RECORDS // 2:
+            raise kproto.Stop(done=True)
+
+    with sharing(client, "explicit", value=even) as consumer:
+        summary = consumer.run(handle, workers=1)
+    assert handled == [*range(0, RECORDS, 2)]
+    assert summary.rejected == RECORDS // 2 - 1
+    assert [offset for offset, _ in left(client)] == [RECORDS - 1]
+
+
+@pytest.mark.parametrize("given", [{"value": "utf-8"}, {"undecodable": Undecodable}])
+def test_invalid_codecs_are_refused(client: kproto.sync.Client, given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        sharing(client, **given)

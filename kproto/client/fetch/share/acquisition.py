@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ....records import Record
 from ....records.record import BatchOrigin
+from ....records.type_variables import K, V
 from ....wire.errors import ConfigurationError, KprotoError
 from ....wire.uuid import Uuid
 from ...metadata.cluster import TopicPartition
@@ -29,7 +30,11 @@ __all__ = [
     "ShareRecord",
     "ack_runs",
     "acknowledged_ranges",
+    "acquisition_of",
 ]
+
+NewK = TypeVar("NewK")
+NewV = TypeVar("NewV")
 
 
 class AcknowledgeType(IntEnum):
@@ -373,8 +378,20 @@ class ShareOrigin(BatchOrigin):
         )
 
 
-class ShareRecord(Record):
-    """A record of a share group: a `Record` with the number of its deliveries."""
+def acquisition_of(record: Record[Any, Any]) -> Acquisition | None:
+    """Returns the acquisition of a record; None for a copy, and for other consumers' records.
+
+    `record` is a `ShareRecord`, or the `Undecodable` in its place.
+    """
+    return getattr(record._origin, "acquisition", None)
+
+
+class ShareRecord(Record[K, V]):
+    """A record of a share group: a `Record` with the number of its deliveries.
+
+    In annotations, `ShareRecord` is a record of bytes, and `ShareRecord[str, Order]` a record with
+    decoded key and value.
+    """
 
     __slots__ = ()
 
@@ -391,4 +408,11 @@ class ShareRecord(Record):
     @property
     def acquisition(self) -> Acquisition | None:
         """Returns the acquisition of the record; None for a copy of a record."""
-        return getattr(self._origin, "acquisition", None)
+        return acquisition_of(self)
+
+    def converted(self, key: NewK | None, value: NewV | None) -> ShareRecord[NewK, NewV]:
+        """Returns a record with another key and value, which can be acknowledged in its place."""
+        converted: Any = super().converted(key, value)
+        converted.__class__ = ShareRecord
+        record: ShareRecord[NewK, NewV] = converted
+        return record

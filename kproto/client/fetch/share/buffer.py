@@ -2,26 +2,30 @@
 
 A list has the records of one partition in one response, or some of them if the caller takes single
 records. Lists are decoded when they are polled. With implicit acknowledgement, the next poll
-accepts the records that the previous poll returned. Only the records of a list that was not
-returned completely need a step for each record.
+accepts the records that the previous poll returned. The next poll also rejects each record for
+which a caller got an UndecodableRecordError: the caller has no record to acknowledge, and continues
+after it. Only the records of a list that was not returned completely need a step for each record.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import length_hint
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from ....messages.share_fetch_response import AcquiredRecords, PartitionData
-from ....wire.errors import KprotoError, ProtocolError
+from ....wire.errors import KprotoError, ProtocolError, UndecodableRecordError
 from ...metadata.cluster import TopicPartition
 from ...observing.counts import ShareCounts
-from .acquired_reader import AcquiredReader, CompletedShareFetch, OffsetRun
+from .acquired_reader import AcquiredReader, CompletedShareFetch, DecodedRecords, OffsetRun
 from .acquisition import AcknowledgeType, Acquisition, OffsetState, ShareRecord
 from .requests import SentAcks
 
 __all__ = ["ShareBuffer", "acquired_ranges"]
+
+#: Decodes records up to the first undecodable one; also returns the error of that record, or None.
+DecodeList: TypeAlias = Callable[[list[Any]], tuple[list[Any], UndecodableRecordError | None]]
 
 _NEVER: Final = float("inf")
 
@@ -56,7 +60,7 @@ def acquired_ranges(data: PartitionData, tp: TopicPartition) -> list[AcquiredRec
 class ReturnedList:
     """A decoded list; the records before `remaining` are returned, `accepted` of them accepted."""
 
-    __slots__ = ("_is_trimmed", "_runs", "accepted", "fetch", "records", "remaining")
+    __slots__ = ("_is_trimmed", "runs", "accepted", "fetch", "records", "remaining")
 
     def __init__(
         self, fetch: CompletedShareFetch, records: list[ShareRecord], runs: list[OffsetRun]
@@ -65,7 +69,7 @@ class ReturnedList:
         self.records = records
         self.remaining: Iterator[ShareRecord] = iter(records)
         self.accepted = 0
-        self._runs = runs
+        self.runs = runs
         self._is_trimmed = False  # records were dropped, which must not be accepted
 
     @property
@@ -80,7 +84,7 @@ class ReturnedList:
             kind = AcknowledgeType.ACCEPT
             return [
                 run.acquisition
-                for run in self._runs
+                for run in self.runs
                 if run.acquisition.acknowledge_open(kind, run.first, run.last)
             ]
         return self._acknowledge(self.accepted, count, AcknowledgeType.ACCEPT)
@@ -88,7 +92,7 @@ class ReturnedList:
     def lost_acceptances(self, count: int) -> list[SentAcks]:
         """Returns the acceptances that `accept(count)` cannot store: their locks have ended."""
         found = []
-        for each in dict.fromkeys(run.acquisition for run in self._runs):
+        for each in dict.fromkeys(run.acquisition for run in self.runs):
             if OffsetState.LOST not in each.states or self.accepted >= count:
                 continue
             states = bytearray([OffsetState.LOST]) * len(each.states)
@@ -101,14 +105,14 @@ class ReturnedList:
         return found
 
     def _acknowledge(self, begin: int, end: int, kind: int) -> list[Acquisition]:
-        changed: dict[int, Acquisition] = {}
-        for record in self.records[begin:end]:
-            acquisition = record.acquisition
-            if acquisition is not None and not acquisition.is_acknowledged(record.offset):
-                acquisition.states[record.offset - acquisition.first] = kind
-                changed[id(acquisition)] = acquisition
+        changed = _acknowledge_open(self.records[begin:end], kind)
         self.accepted = max(self.accepted, end)
-        return list(changed.values())
+        return changed
+
+    def keep_from(self, index: int) -> Iterator[ShareRecord]:
+        """Makes the records from `index` on the records that were not returned; returns them."""
+        self.remaining = iter(self.records[index:])
+        return self.remaining
 
     def drop_remaining(self, *, releases: bool) -> list[Acquisition]:
         """Drops the records that were not returned.
@@ -126,6 +130,17 @@ class ReturnedList:
         self._is_trimmed = True
         self.remaining = iter(())
         return changed
+
+
+def _acknowledge_open(records: Iterable[ShareRecord], kind: int) -> list[Acquisition]:
+    """Acknowledges the records that are not acknowledged; returns their acquisitions."""
+    changed: dict[int, Acquisition] = {}
+    for record in records:
+        acquisition = record.acquisition
+        if acquisition is not None and not acquisition.is_acknowledged(record.offset):
+            acquisition.states[record.offset - acquisition.first] = kind
+            changed[id(acquisition)] = acquisition
+    return list(changed.values())
 
 
 class ShareBuffer:
@@ -152,6 +167,7 @@ class ShareBuffer:
         self._returned: list[ReturnedList] = []  # by the last poll, the current list last
         self._is_one_by_one = True  # the caller takes single records
         self._error: KprotoError | None = None  # of a batch that cannot be decoded
+        self._undecodable: list[ShareRecord] = []  # since the last poll
         self.remaining: Iterator[ShareRecord] = iter(())
         #: How many fetches were begun to be returned.
         self.begun_count = 0
@@ -187,8 +203,11 @@ class ShareBuffer:
     def on_poll(self) -> list[SentAcks]:
         """Accepts the records that were returned since the last poll, unless `is_explicit`.
 
-        Returns the acceptances that are not sent, because the locks of their records have ended.
+        Rejects the undecodable records whose errors were raised since the last poll. Returns the
+        acceptances that are not sent, because the locks of their records have ended.
         """
+        undecodable, self._undecodable = self._undecodable, []
+        self._report(_acknowledge_open(undecodable, AcknowledgeType.REJECT))
         if not self._returned:
             return []
         current = self._returned[-1]
@@ -204,21 +223,34 @@ class ShareBuffer:
         """Accepts the returned records, except for the last one, which is being processed.
 
         Does nothing if the last poll has returned several records: all of them are being processed.
-        Returns the acceptances that are not sent, because the locks of their records have ended.
+        Rejects the undecodable ones of these records. Returns the acceptances that are not sent,
+        because the locks of their records have ended.
         """
         lost: list[SentAcks] = []
         if self._is_explicit or not self._is_one_by_one:
             return lost
-        for at, each in enumerate(self._returned, 1):
-            count = each.returned_count - (at == len(self._returned))
-            if count > each.accepted:
-                lost += self._accept(each, count)
+        # The counts are read first: the thread of a blocking client may take records meanwhile.
+        counts = [each.returned_count for each in self._returned]
+        if counts:
+            counts[-1] -= 1
+        undecodable = {id(each) for each in self._undecodable}
+        for each, count in zip(self._returned, counts, strict=True):
+            if count <= each.accepted:
+                continue
+            if undecodable:
+                its = [x for x in each.records[each.accepted : count] if id(x) in undecodable]
+                self._report(_acknowledge_open(its, AcknowledgeType.REJECT))
+            lost += self._accept(each, count)
         return lost
 
     def _accept(self, returned: ReturnedList, count: int) -> list[SentAcks]:
         lost = returned.lost_acceptances(count)
         self._report(returned.accept(count))
         return lost
+
+    def on_undecodable(self, record: ShareRecord) -> None:
+        """Notes that a caller gets the error of a record; the next poll rejects the record."""
+        self._undecodable.append(record)
 
     def _report(self, changed: list[Acquisition]) -> None:
         if changed:
@@ -246,17 +278,29 @@ class ShareBuffer:
 
     def _read(self, reader: AcquiredReader, most: int | None) -> ReturnedList | None:
         """Makes the next records of a fetch the current list; None if it has no more."""
-        decoded = reader.read(most)
-        if reader.is_done:
-            self._reader, self._error = None, reader.error
-        self.counts.records += len(decoded.records)
-        self._report(decoded.marked)
+        decoded = self._decode(reader, most)
         if not decoded.records:
             return None
         current = ReturnedList(reader.fetch, decoded.records, decoded.runs)
         self._returned.append(current)
         self.remaining = current.remaining
         return current
+
+    def _extend(self, current: ReturnedList, reader: AcquiredReader) -> None:
+        """Adds all other records of its fetch to the current list."""
+        count = current.returned_count
+        decoded = self._decode(reader, None)
+        current.records.extend(decoded.records)
+        current.runs.extend(decoded.runs)
+        self.remaining = current.keep_from(count)
+
+    def _decode(self, reader: AcquiredReader, most: int | None) -> DecodedRecords:
+        decoded = reader.read(most)
+        if reader.is_done:
+            self._reader, self._error = None, reader.error
+        self.counts.records += len(decoded.records)
+        self._report(decoded.marked)
+        return decoded
 
     def take_record(self) -> ShareRecord | None:
         """Returns the next record; None if there is none."""
@@ -267,35 +311,59 @@ class ShareBuffer:
             return None
         return next(self.remaining)
 
-    def take_list(self, most: int | None = None) -> tuple[TopicPartition, list[ShareRecord]] | None:
+    def take_list(
+        self,
+        most: int | None = None,
+        decode: DecodeList | None = None,
+        *,
+        raises_undecodable: bool = True,
+    ) -> tuple[TopicPartition, list[Any]] | None:
         """Returns the rest of the current fetch, or the records of the next one; None without one.
 
         Returns at most `most` records, in lists of up to 500 records. Without `most` the buffer
-        keeps no record of the fetch, whose lock would end before the caller could renew it.
+        keeps no record of the fetch, whose lock would end before the caller could renew it. The
+        records are decoded by `decode`. If a record is undecodable, returns the
+        records before it. If it is the first one, raises its error, and the record counts as
+        returned; without `raises_undecodable`, returns None, and the next call raises the error.
         """
         self._is_one_by_one = False
-        if most is not None:
-            count = min(most, _LIST_RECORDS)
-            if not length_hint(self.remaining) and self._decode_next(count) is None:
-                return None
-            tp = self._returned[-1].fetch.tp
-            if length_hint(self.remaining) <= most:
-                return tp, list(self.remaining)
-            return tp, [next(self.remaining) for _ in range(most)]
-        records = list(self.remaining)
-        if records and self._reader is not None and self._read(self._reader, None) is not None:
-            records += self.remaining
-        elif not records and self._decode_next(None) is not None:
+        if length_hint(self.remaining):
+            if most is None and self._reader is not None:
+                self._extend(self._returned[-1], self._reader)
+        elif self._decode_next(None if most is None else min(most, _LIST_RECORDS)) is None:
+            return None
+        current = self._returned[-1]
+        if most is None or length_hint(self.remaining) <= most:
             records = list(self.remaining)
-        return (self._returned[-1].fetch.tp, records) if records else None
+        else:
+            records = [next(self.remaining) for _ in range(most)]
+        decoded, error = (records, None) if decode is None else decode(records)
+        if error is None:
+            return current.fetch.tp, decoded
+        first = current.returned_count - len(records)
+        if decoded:
+            self.remaining = current.keep_from(first + len(decoded))
+            return current.fetch.tp, decoded
+        if not raises_undecodable:
+            self.remaining = current.keep_from(first)
+            return None
+        self.remaining = current.keep_from(first + 1)
+        self.on_undecodable(records[0])
+        raise error
 
-    def take_polled(self, most: int) -> dict[TopicPartition, list[ShareRecord]] | None:
-        """Returns up to `most` records of all lists, by partition; None if there is none."""
-        found: dict[TopicPartition, list[ShareRecord]] = {}
+    def take_polled(
+        self, most: int, decode: DecodeList | None = None
+    ) -> dict[TopicPartition, list[Any]] | None:
+        """Returns up to `most` records of all lists, by partition; None if there is none.
+
+        Decodes them by `decode`. If a record is undecodable, returns the records before it, and the
+        next call raises the error; raises the error at once if there is no record before it.
+        """
+        found: dict[TopicPartition, list[Any]] = {}
         left = most
         while left:
             try:
-                taken = self.take_list(left)
+                taken = self.take_list(left, decode, raises_undecodable=not found)
             except KprotoError as error:
                 if not found:
                     raise

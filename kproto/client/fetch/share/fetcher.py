@@ -17,6 +17,7 @@ from ....messages.share_acknowledge_response import ShareAcknowledgeResponse
 from ....messages.share_fetch_request import ShareFetchRequest
 from ....messages.share_fetch_response import PartitionData, ShareFetchResponse
 from ....protocol.error_codes import error_of_code
+from ....records import Record
 from ....tasks import start_task
 from ....wire.errors import (
     BrokerResponseError,
@@ -32,7 +33,7 @@ from ...network.connection import BrokerConnection
 from ...observing.log_lines import log
 from .ack_results import AckCodes, AckResults
 from .acquired_reader import CompletedShareFetch
-from .acquisition import Acquisition, LockLostError, OffsetState, ShareRecord
+from .acquisition import Acquisition, LockLostError, OffsetState, acquisition_of
 from .buffer import ShareBuffer
 from .leader_refresh import LeaderRefresh
 from .live_acquisitions import LiveAcquisitions, acquisitions_of
@@ -153,12 +154,12 @@ class ShareFetcher:
         self.buffer.release(tps)
         self.wake()
 
-    def acknowledge_open(self, record: ShareRecord, kind: int) -> bool:
+    def acknowledge_open(self, record: Record[Any, Any], kind: int) -> bool:
         """Stores the first acknowledgement of a record whose lock has not ended.
 
         Returns False if `acknowledge` must decide.
         """
-        acquisition = getattr(record._origin, "acquisition", None)
+        acquisition = acquisition_of(record)
         if acquisition is None or acquisition.owner is not self:
             return False
         now = self._clock.monotonic()
@@ -178,13 +179,13 @@ class ShareFetcher:
         Raises LockLostError, and ConfigurationError for a record of another consumer and for a
         record that is acknowledged already.
         """
-        acquisition = record.acquisition if isinstance(record, ShareRecord) else None
+        acquisition = acquisition_of(record) if isinstance(record, Record) else None
         if acquisition is None or acquisition.owner is not self:
             raise ConfigurationError(
                 f"{record!r:.200} is no record that this consumer has acquired: acknowledge a "
                 "record with the consumer that has returned it"
             )
-        assert isinstance(record, ShareRecord)
+        assert isinstance(record, Record), "it has an acquisition"
         now = self._clock.monotonic()
         acquisition.acknowledge(record.offset, kind, now)
         if not acquisition.is_pending:

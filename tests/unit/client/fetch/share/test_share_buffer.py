@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Never
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kproto.client.fetch.share.acquired_reader import CompletedShareFetch
 from kproto.client.fetch.share.acquisition import (
@@ -17,13 +20,16 @@ from kproto.client.fetch.share.acquisition import (
 )
 from kproto.client.fetch.share.buffer import ShareBuffer, acquired_ranges
 from kproto.client.metadata.cluster import TopicPartition
+from kproto.codecs import DecodeContext
+from kproto.codecs.record_decoder import RecordDecoder
 from kproto.messages.share_fetch_response import AcquiredRecords, PartitionData
 from kproto.records import MAX_DECOMPRESSED_BYTES, encode_batch
-from kproto.wire.errors import CorruptBatchError, ProtocolError
+from kproto.wire.errors import CorruptBatchError, ProtocolError, UndecodableRecordError
 from kproto.wire.uuid import ZERO_UUID
 
 OPEN = 255
 ACCEPT, RELEASE = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE
+REJECT = AcknowledgeType.REJECT
 TP = ("t", 0)
 
 
@@ -246,3 +252,78 @@ def test_batch_that_cannot_be_decoded_is_released_and_its_error_raised_once() ->
     assert (raised.value.topic, raised.value.partition) == TP
     assert list(its.states) == [OPEN, OPEN, RELEASE, RELEASE]
     assert buffer.take_record() is None
+
+
+class Decoder(RecordDecoder[bytes, bytes, Never]):
+    """Decodes the records whose offsets are not in `bad`."""
+
+    def __init__(self, bad: Collection[int]) -> None:
+        self.bad = bad
+        super().__init__(None, self.value_of)
+
+    def value_of(self, data: bytes, context: DecodeContext) -> bytes:
+        if context.record.offset in self.bad:
+            raise ValueError
+        return data
+
+
+def read(buffer: ShareBuffer, decoder: Decoder, how: str) -> list[int]:
+    """Reads as a consumer does; returns the offsets of the records, or of the raised error."""
+    buffer.on_poll()
+    try:
+        if how == "poll":
+            polled = buffer.take_polled(3, decoder.decode_list) or {}
+            return [each.offset for its in polled.values() for each in its]
+        if how == "list":
+            taken = buffer.take_list(None, decoder.decode_list)
+            return [] if taken is None else [each.offset for each in taken[1]]
+        record = buffer.take_record()
+        if record is None:
+            return []
+        try:
+            return [decoder.decode(record).offset]
+        except UndecodableRecordError:
+            buffer.on_undecodable(record)
+            raise
+    except UndecodableRecordError as error:
+        return [error.record_offset]
+
+
+@given(
+    bad=st.sets(st.integers(0, 11)),
+    reads=st.lists(st.sampled_from(["poll", "list", "record"]), max_size=40),
+    is_explicit=st.booleans(),
+    accepts=st.booleans(),
+)
+def test_each_record_is_returned_or_raised_once_and_undecodable_ones_are_rejected(
+    bad: set[int], reads: list[str], is_explicit: bool, accepts: bool
+) -> None:
+    buffer, decoder = Buffer(is_explicit=is_explicit), Decoder(bad)
+    acquisitions = [*buffer.fetched((0, 3)), *buffer.fetched((4, 7), (8, 11))]
+    found: list[int] = []
+    for how in [*reads, *["record"] * 13]:
+        got = read(buffer, decoder, how)
+        found += got
+        if accepts:
+            buffer.accept_processed()
+        states = [state for each in acquisitions for state in each.states]
+        # The last records, or the error of the last one, are being processed.
+        assert all(state == OPEN for state in states[len(found) - len(got) :])
+    assert found == [*range(12)]
+    good = OPEN if is_explicit else ACCEPT
+    states = [state for each in acquisitions for state in each.states]
+    assert states == [REJECT if at in bad else good for at in range(12)]
+
+
+def test_undecodable_record_in_processing_is_not_rejected_in_the_meantime() -> None:
+    buffer = Buffer()
+    (its,) = buffer.fetched((0, 3))
+    for _ in range(3):
+        record = buffer.take_record()
+        assert record is not None
+        if record.offset > 0:
+            buffer.on_undecodable(record)
+    buffer.accept_processed()
+    assert list(its.states) == [ACCEPT, REJECT, OPEN, OPEN]
+    buffer.on_poll()
+    assert list(its.states) == [ACCEPT, REJECT, REJECT, OPEN]
