@@ -28,7 +28,7 @@ _WORDS: Final = (
     ),
     (" (unknown_topic_wait_ms)", ""),
     (" (metadata_wait_ms)", ""),
-    ("; the rest was not read", ""),
+    ("; no later one is sent", ""),
 )
 
 #: The position of a record in a call of the client, which the user of a command has not made.

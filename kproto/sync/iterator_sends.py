@@ -2,19 +2,24 @@
 
 An iterator of the program, such as a generator, may block and may call blocking objects: the event
 loop's thread must not read it. The calling thread reads a chunk, passes it to the event loop, and
-reads the next chunk when the producer has appended the chunk.
+reads the next chunk when the producer has appended the chunk. If an element of a chunk cannot be
+sent, the error has this element and the later elements of the chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from ..client.producer.acks import Acks
 from ..client.producer.chunked_send import ChunkedSend
+from ..client.producer.errors import DeliveryError
 from ..client.producer.producer import Producer
-from ..client.producer_record import check_many
+from ..client.producer.unsent_elements import keeping, set_unsent
+from ..client.producer_record import as_record, check_many
+from ..wire.errors import ConfigurationError, EncodeError, KprotoError
 
 __all__ = ["send_iterator", "send_records"]
 
@@ -31,36 +36,73 @@ def send_records(
     `call` runs a coroutine function in the event loop. The calling thread encodes the records.
     """
     check_many("values", values, one="record", of_one="send")
-    encoded = producer._encoded(topic, values)
+    convert = partial(producer._encoded, topic)
     if not isinstance(values, Collection):
-        return send_iterator(call, producer, topic, encoded)
-    if encoded is not values:
-        encoded = list(encoded)
-    acks: Acks = call(Producer.send_many, producer, topic, encoded)
+        return send_iterator(call, producer, topic, values, convert)
+    acks: Acks
+    if convert(values) is values:
+        acks = call(Producer.send_many, producer, topic, values)
+        return acks
+    elements = [*values]
+    try:
+        encoded = [*convert(elements)]
+    except EncodeError as error:
+        error.unsent = elements
+        raise
+    try:
+        acks = call(Producer.send_many, producer, topic, encoded)
+    except KprotoError as error:
+        set_unsent(error, elements, len(elements))
+        raise
     return acks
 
 
 def send_iterator(
-    call: Callable[..., Any], producer: Producer[Any, Any], topic: str, values: Iterable[Any]
+    call: Callable[..., Any],
+    producer: Producer[Any, Any],
+    topic: str,
+    values: Iterable[Any],
+    convert: Callable[[Iterable[Any]], Iterable[Any]],
 ) -> Acks:
-    """Sends encoded records; returns their acks, or raises the errors of `send_many`.
+    """Sends the records that `convert` makes of `values`; returns their acks.
 
-    `call` runs a coroutine function in the event loop. If `values` raises, sends the records before
-    the exception, waits for their acks, and raises the exception.
+    Raises the errors of `send_many`. `call` runs a coroutine function in the event loop. If
+    `values` or `convert` raises, sends the records before the exception, waits for their acks, and
+    raises the exception.
     """
     send = ChunkedSend(producer, topic)
+    call(send.start)
+    kept: list[Any] = []
     source = iter(values)
+    read = keeping(source, kept)
+    converted = convert(read)
+    if converted is not read:
+        source = iter(converted)
     error: Exception | None = None
-    while error is None:
-        chunk: list[Any] = []
-        try:
-            for value in islice(source, CHUNK_RECORDS):
-                chunk.append(value)  # noqa: PERF402 - the values before an exception are kept
-        except Exception as raised:  # noqa: BLE001 - raised after the records before it are sent
-            error = raised
-        if not chunk:
-            break
-        if not call(send.append, chunk):
-            break
-    acks: Acks = call(send.finish, error)
+    chunk: list[Any] = []
+    try:
+        while error is None:
+            chunk = []
+            kept.clear()
+            try:
+                for record in islice(source, CHUNK_RECORDS):
+                    chunk.append(record)
+            except Exception as raised:  # noqa: BLE001 - raised after the records before it are sent
+                error = raised
+            if not chunk or not _append(call, send, topic, chunk):
+                break
+        acks: Acks = call(send.finish, error)
+    except KprotoError as raised:
+        if converted is not read:
+            set_unsent(raised, kept, len(chunk))
+        raise
     return acks
+
+
+def _append(call: Callable[..., Any], send: ChunkedSend, topic: str, chunk: list[Any]) -> bool:
+    """Appends a chunk; raises DeliveryError with its records if the client was closed meanwhile."""
+    try:
+        goes_on: bool = call(send.append, chunk)
+    except ConfigurationError as cause:
+        raise DeliveryError(topic, -1, [as_record(each) for each in chunk], cause) from cause
+    return goes_on

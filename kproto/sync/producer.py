@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import partial
 from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -245,11 +246,8 @@ class Producer(ProducerWrapper[K, V]):
         wrapped = self._wrapped
         if not isinstance(events, Collection):
             check_many("events", events, one="event", of_one="send_event")
-            records = (
-                wrapped._record_of_event(each, mode, timestamp, partition, options)
-                for each in events
-            )
-            return send_iterator(self._call, wrapped, topic, records)
+            convert = partial(wrapped._records_of_events, mode, timestamp, partition, options)
+            return send_iterator(self._call, wrapped, topic, events, convert)
         return self._call(
             wrapped.send_events,
             topic,
@@ -271,10 +269,12 @@ class Producer(ProducerWrapper[K, V]):
 
         Raises TypeError if `values` is no iterable of records, for example if it is a mapping, a
         str or bytes. Raises the errors of `send`. A DeliveryError has every record that was read
-        from `values` and not acked. An EncodeError names the index of the element. After a record
-        has failed, or the producer was closed, the call reads no further elements. If `values` is a
-        collection such as a list, the DeliveryError also has its unread records. If `values` is an
-        iterator, it still yields its unread records.
+        from `values` and not acked. An EncodeError names the index of the element, and its `unsent`
+        has every element that was read and not sent; if records have failed, too, the EncodeError
+        is the cause of a DeliveryError. After a record has failed, or the producer was closed, the
+        call reads no further elements. If `values` is a collection such as a list, these errors
+        also have its unread elements. If `values` is an iterator, it still yields its unread
+        elements.
         """
         return send_records(self._call, self._wrapped, topic, values)
 

@@ -73,7 +73,9 @@ class DecodeError(KprotoError):
 class EncodeError(KprotoError):
     """A message or record cannot be encoded at the requested version.
 
-    `message`, `version` and `field` (a path) locate the fault. Each is None if unknown.
+    `message`, `version` and `field` (a path) locate the fault. Each is None if unknown. If
+    `send_many` of a producer raises the error, `unsent` has the elements that the call has read and
+    not sent, in their order; otherwise it is empty.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class EncodeError(KprotoError):
         self.message = message
         self.version = version
         self.field = field
+        self.unsent: list[Any] = []
         super().__init__(_describe(reason, message, version, field, None))
 
 

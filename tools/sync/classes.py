@@ -54,10 +54,8 @@ _SEND_EVENTS: Final = """\
 wrapped = self._wrapped
 if not isinstance(events, Collection):
     check_many("events", events, one="event", of_one="send_event")
-    records = (
-        wrapped._record_of_event(each, mode, timestamp, partition, options) for each in events
-    )
-    return send_iterator(self._call, wrapped, topic, records)
+    convert = partial(wrapped._records_of_events, mode, timestamp, partition, options)
+    return send_iterator(self._call, wrapped, topic, events, convert)
 return self._call(wrapped.send_events, {args})
 """
 
@@ -209,6 +207,7 @@ CLASSES: Final = (
             "BatchDelivery": ".deliveries",
             "Collection": "collections.abc",
             "check_many": "..client.producer_record",
+            "partial": "functools",
             "send_iterator": ".iterator_sends",
             "send_records": ".iterator_sends",
         },

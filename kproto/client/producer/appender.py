@@ -220,8 +220,11 @@ class RecordAppender:
     ) -> None:
         """Appends records as `append` does, and adds their batches and positions to `acks`.
 
-        From its first wait until it ends, the call has a ticket in the queue of the topic.
+        From its first wait until it ends, the call has a ticket in the queue of the topic. The
+        `unsent` of an EncodeError has the invalid element; if `values` is a collection, it also has
+        the elements after it.
         """
+        first_index = len(acks)
         partitioner = self._ready_partitioner(topic)
         ticket: AppendTicket | None = None
         record: ProducerRecord | None = None
@@ -289,9 +292,15 @@ class RecordAppender:
                             )
                             partitioner = self._partitioner_of(topic)
                     except EncodeError as error:
-                        raise EncodeError(
-                            f"element {len(acks)}, counted from 0: {error}; the rest was not read"
-                        ) from error
+                        refused = EncodeError(
+                            f"element {len(acks)}, counted from 0: {error}; no later one is sent"
+                        )
+                        refused.unsent = (
+                            [*values][len(acks) - first_index :]
+                            if isinstance(values, Collection)
+                            else [outcome]
+                        )
+                        raise refused from error
                     acks.add(*found)
                     record = None
                     if found[1] == 0:
@@ -378,12 +387,11 @@ class RecordAppender:
             now = self._view.clock.monotonic()
             transaction.on_records_failed(cause, now, has_sequence=False)
 
-    def _ready_partitioner(self, topic: str) -> TopicPartitioner | None:
-        """Returns the partitioner of a topic; None if the call has to wait.
+    def check_accepts(self, topic: str) -> None:
+        """Raises ConfigurationError if the producer is closed.
 
-        Appends the records that earlier calls for the topic have collected. Raises
-        ConfigurationError if the producer is closed, or if the running event loop is not that of
-        the client. Raises EncodeError for a topic that is no str.
+        Raises EncodeError for a topic that is no str, and the error of a transaction that accepts
+        no records.
         """
         if self.is_closed:
             raise ConfigurationError("the producer is closed; records can no longer be sent")
@@ -391,6 +399,15 @@ class RecordAppender:
             self.check_may_send()
         if not isinstance(topic, str):
             raise EncodeError(f"{topic!r} is no name of a topic")
+
+    def _ready_partitioner(self, topic: str) -> TopicPartitioner | None:
+        """Returns the partitioner of a topic; None if the call has to wait.
+
+        Appends the records that earlier calls for the topic have collected. Raises
+        ConfigurationError if the producer is closed, or if the running event loop is not that of
+        the client. Raises EncodeError for a topic that is no str.
+        """
+        self.check_accepts(topic)
         if self._view.loop_guard.loop is not asyncio.get_running_loop():
             self._view.loop_guard.check()
         self._append_collected_of(topic)

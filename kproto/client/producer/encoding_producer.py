@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ...codecs.record_encoder import RecordEncoder
@@ -13,6 +14,7 @@ from .acks import Acks
 from .batch import Ack, Delivery
 from .producer import Producer
 from .settings import ProducerSettings
+from .unsent_elements import send_converted
 
 __all__ = ["EncodingProducer"]
 
@@ -88,13 +90,12 @@ class EncodingProducer(Producer[K, V]):
 
         If a codec cannot encode a record of a list or another collection, no record is sent. An
         iterator is read while records are sent, so the records before the invalid one are sent.
-        Raises EncodeError, which names the index of the record.
+        Raises EncodeError, which names the index of the record, and has the unsent elements.
         """
         check_many("values", values, one="record", of_one="send")
-        encoded: Iterable[Any] = self._encoded(topic, values)
-        if isinstance(values, Collection):
-            encoded = list(encoded)
-        return await super().send_many(topic, encoded)
+        return await send_converted(
+            values, partial(self._encoded, topic), partial(super().send_many, topic)
+        )
 
     def _encoded(
         self, topic: str, values: Iterable[V | ProducerRecord[K, V] | None]

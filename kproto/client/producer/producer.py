@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
@@ -41,6 +42,7 @@ from .settings import ACKS_ALL, REMEMBERED_BATCHES, ProducerSettings
 from .transactions.prepared_transaction import PreparedTransactionState
 from .transactions.transaction import Transaction
 from .transactions.transaction_manager import TransactionManager
+from .unsent_elements import send_converted
 
 __all__ = ["Producer"]
 
@@ -601,14 +603,21 @@ class Producer(Generic[K, V]):
         and the errors of `send_many`.
         """
         check_many("events", events, one="event", of_one="send_event")
-        records: Iterable[Any] = (
-            self._record_of_event(each, mode, timestamp, partition, options) for each in events
-        )
-        if isinstance(events, Collection):
-            records = list(records)
+        convert = partial(self._records_of_events, mode, timestamp, partition, options)
         send_many: Any = Producer.send_many  # not that of a subclass
-        acks: Acks = await send_many(self, topic, records)
-        return acks
+        return await send_converted(events, convert, partial(send_many, self, topic))
+
+    def _records_of_events(
+        self,
+        mode: ContentMode | None,
+        timestamp: int | None,
+        partition: int | None,
+        options: Mapping[str, Any],
+        events: Iterable[SupportsKafkaRecord],
+    ) -> Iterator[ProducerRecord]:
+        """Yields the record of each event."""
+        for each in events:
+            yield self._record_of_event(each, mode, timestamp, partition, options)
 
     def _record_of_event(
         self,
@@ -643,10 +652,12 @@ class Producer(Generic[K, V]):
 
         Raises TypeError if `values` is no iterable of records, for example if it is a mapping, a
         str or bytes. Raises the errors of `send`. A DeliveryError has every record that was read
-        from `values` and not acked. An EncodeError names the index of the element. After a record
-        has failed, or the producer was closed, the call reads no further elements. If `values` is a
-        collection such as a list, the DeliveryError also has its unread records. If `values` is an
-        iterator, it still yields its unread records.
+        from `values` and not acked. An EncodeError names the index of the element, and its `unsent`
+        has every element that was read and not sent; if records have failed, too, the EncodeError
+        is the cause of a DeliveryError. After a record has failed, or the producer was closed, the
+        call reads no further elements. If `values` is a collection such as a list, these errors
+        also have its unread elements. If `values` is an iterator, it still yields its unread
+        elements.
         """
         check_many("values", values, one="record", of_one="send")
         encoded: Iterable[Any] = values

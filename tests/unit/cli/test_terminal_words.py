@@ -70,7 +70,7 @@ def test_failed_parts_are_listed_with_their_words() -> None:
 
 
 def test_positions_in_a_call_are_left_out() -> None:
-    error = KprotoError("element 3, counted from 0: the key is no bytes; the rest was not read")
+    error = KprotoError("element 3, counted from 0: the key is no bytes; no later one is sent")
     assert terminal_text(error) == "the key is no bytes"
 
 
