@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from typing import Any, Final
 
 from ....clock import Timer
 from ....messages.share_acknowledge_request import ShareAcknowledgeRequest
