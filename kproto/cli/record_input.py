@@ -32,7 +32,8 @@ class LineSplitter:
         if self._rest and (self._delimiter in chunk or len(self._delimiter) > 1):
             joined = b"".join([*self._rest, chunk])  # a longer delimiter may be cut in two
             self._rest, self._size = [], 0
-        *lines, last = joined.split(self._delimiter)
+        lines = joined.split(self._delimiter)
+        last = lines.pop()
         self._rest.append(last)
         self._size += len(last)
         if self._size > MAX_LINE_BYTES:

@@ -343,7 +343,7 @@ class _Sending:
         except _InvalidLineError as invalid:
             parts, error = invalid.before, invalid.error
         for topic, values in parts:
-            size = sum(map(len, lines.lines)) if len(parts) == 1 else 0
+            size = sum(map(len, lines.lines)) if self._shown and len(parts) == 1 else 0
             self._calls.append(asyncio.create_task(self._call(producer, topic, values, size)))
         await asyncio.sleep(0)
         while len(self._calls) >= _MAX_CALLS:

@@ -58,7 +58,9 @@ def _read_chunk(
     timestamp of its own, without a key or a value, or with invalid headers.
     """
     partitions_of_keys = partitioner.partitions_of_keys
-    if partitions_of_keys is None or set(map(type, elements)) != _PLAIN:
+    if partitions_of_keys is None or not elements or type(elements[0]) is not ProducerRecord:
+        return None
+    if set(map(type, elements)) != _PLAIN:
         return None
     # Reading one field of all records after the other takes less time than `zip(*elements)`.
     values, keys, headers, timestamps, partitions = [list(map(of, elements)) for of in _FIELDS]

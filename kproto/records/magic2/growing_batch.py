@@ -24,7 +24,7 @@ from .record_decoding import RecordReader
 from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_exact, encode_head, encode_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ...wire.buffers import BytesLike
     from ..header_block import Header
@@ -177,14 +177,13 @@ class GrowingBatch:
         """
         count = self.count
         number = len(values)
-        payload = sum(map(len, values)) + (0 if keys is None else sum(map(len, keys)))
+        sizes = list(map(len, values))
+        payload = sum(sizes) + (0 if keys is None else sum(map(len, keys)))
         if self.size_in_bytes + payload + number * _MOST_RUN_OVERHEAD > limit:
-            sizes: Iterator[int] = map(len, values)
-            if keys is not None:
-                sizes = map(add, sizes, map(len, keys))
-            ends = list(accumulate(map(_MOST_RUN_OVERHEAD.__add__, sizes)))
+            of_both: Iterable[int] = sizes if keys is None else map(add, sizes, map(len, keys))
+            ends = list(accumulate(map(_MOST_RUN_OVERHEAD.__add__, of_both)))
             number = bisect_right(ends, limit - self.size_in_bytes)
-            values = values[:number]
+            values, sizes = values[:number], sizes[:number]
             keys = None if keys is None else keys[:number]
         if not number or count + number > _MAX_DELTAS:
             return 0, 0
@@ -195,7 +194,7 @@ class GrowingBatch:
         deltas = _DELTAS[count : count + number]
         try:
             if keys is None and number >= _LEAST_BY_SIZE and not __compiled__:
-                encoded = _encode_values(self.head, deltas, values)
+                encoded = _encode_values(self.head, deltas, values, sizes)
             else:
                 bodies = _encode_run(self.head, deltas, keys, values)
                 lengths = [VARINTS[len(body)] for body in bodies]
@@ -337,18 +336,19 @@ def _encode_run(
     ]
 
 
-def _encode_values(head: bytes, deltas: Sequence[bytes], values: Sequence[bytes]) -> bytes:
+def _encode_values(
+    head: bytes, deltas: Sequence[bytes], values: Sequence[bytes], sizes: Sequence[int]
+) -> bytes:
     """Encodes records without keys and headers, with the lengths in front of them.
 
     Records whose offset deltas and values have the same sizes differ in only these two fields, so
-    that their other bytes are made once for each size. Raises IndexError if a length exceeds the
-    table of varints.
+    that their other bytes are made once for each size. `sizes` has the length of each value, of
+    which there is at least one. Raises IndexError if a length exceeds the table of varints.
     """
-    sizes = list(map(len, values))
     distinct, varints = set(sizes), VARINTS
     others = len(head) + len(NULL) + len(NO_HEADERS)
     between = {size: NULL + varints[size] for size in distinct}
-    parts: list[bytes] = []
+    first: list[bytes] = []
     start = 0
     while start < len(values):
         width = len(deltas[start])
@@ -358,16 +358,20 @@ def _encode_values(head: bytes, deltas: Sequence[bytes], values: Sequence[bytes]
             size: NO_HEADERS + varints[others + width + len(varints[size]) + size] + head
             for size in distinct
         }
-        of_run = sizes[start:end]
-        rows = zip(
-            map(before.__getitem__, of_run),
-            deltas[start:end],
-            map(between.__getitem__, of_run),
-            values[start:end],
-            strict=True,
-        )
-        parts.extend(chain.from_iterable(rows))
+        first += _by_size(before, sizes[start:end])
         start = end
-    parts[0] = parts[0][len(NO_HEADERS) :]
-    parts.append(NO_HEADERS)
+    first[0] = first[0][len(NO_HEADERS) :]
+    # Assigning the fields as columns takes half the time of chaining the rows of a zip.
+    parts = [NO_HEADERS] * (4 * len(values) + 1)
+    parts[0:-1:4] = first
+    parts[1::4] = deltas
+    parts[2::4] = _by_size(between, sizes)
+    parts[3::4] = values
     return b"".join(parts)
+
+
+def _by_size(made: Mapping[int, bytes], sizes: Sequence[int]) -> list[bytes]:
+    """Returns the bytes of each size; `made` has the bytes of these sizes, and of no other."""
+    if len(made) == 1:
+        return [made[sizes[0]]] * len(sizes)
+    return list(map(made.__getitem__, sizes))
