@@ -1,8 +1,13 @@
 """Configures TLS and SASL for a secured cluster, also from `.properties` files.
 
 The client, the proxy and the fuzzer use this package; the broker uses its PEM reader and TLS
-helpers. The package opens no connection to a broker.
+helpers. The package opens no connection to a broker. `ClientCredentials` is loaded at its first
+use, because it needs an HTTP client.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from .mechanisms import (
     DelegationToken,
@@ -12,8 +17,10 @@ from .mechanisms import (
     ScramSha256,
     ScramSha512,
 )
-from .oauth_grant import ClientCredentials
 from .tls import Pem, Tls
+
+if TYPE_CHECKING:
+    from .oauth_grant import ClientCredentials
 
 __all__ = [
     "ClientCredentials",
@@ -26,3 +33,12 @@ __all__ = [
     "ScramSha512",
     "Tls",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "ClientCredentials":
+        raise AttributeError(f"{__name__} has no public name {name!r}")
+    from .oauth_grant import ClientCredentials
+
+    globals()[name] = ClientCredentials
+    return ClientCredentials

@@ -14,7 +14,6 @@ from ..wire.errors import ConfigurationError
 from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .jaas import LoginModule, parse_jaas
 from .mechanisms import DelegationToken, OAuthBearer, Plain, Sasl, ScramSha256, ScramSha512
-from .oauth_grant import ClientCredentials
 from .tls import Tls
 from .token_sources import TokenFile, UnsecuredToken, fixed_token
 
@@ -221,6 +220,8 @@ def _client_credentials(
         found["tls"] = Tls(ca=ca.value)
     if (encoded := given.get("url_encoded")) is not None:
         found["url_encoded"] = encoded.value
+    from .oauth_grant import ClientCredentials  # here, because it loads an HTTP client
+
     try:
         return ClientCredentials(str(url.value), **found)
     except ConfigurationError as error:

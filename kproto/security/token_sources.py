@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from ..wire.errors import AuthenticationError, ConfigurationError
 
@@ -49,6 +48,8 @@ class TokenFile:
             parts = urlsplit(url)
         except ValueError:
             parts = urlsplit("file:")
+        from urllib.request import url2pathname  # here, because it loads an HTTP client
+
         path = url2pathname(parts.path)
         if parts.netloc not in ("", "localhost") or not path or "\0" in path:
             raise ConfigurationError(f"{name} must be https://… or file:///path/of/the/token")
