@@ -11,7 +11,15 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
-__all__ = ["counted", "print_json", "print_table", "print_wrapped", "ranges_text", "table_lines"]
+__all__ = [
+    "counted",
+    "named",
+    "print_json",
+    "print_table",
+    "print_wrapped",
+    "ranges_text",
+    "table_lines",
+]
 
 #: Minimum width, in characters, of the last cell of a row that is printed beside the other cells.
 #: If less width is left, the last cell is printed below the other cells.
@@ -30,6 +38,11 @@ _PIECE: Final = re.compile(r"(?:[A-Z]+(?![a-z])|[A-Z]?[^A-Z\s]+|[A-Z])\s*")
 def counted(number: int, noun: str) -> str:
     """Returns a number and its noun, such as `1 message` and `2 messages`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def named(names: Sequence[str], noun: str) -> str:
+    """Returns a number, its noun and the names, such as `2 topics (a, b)`."""
+    return f"{counted(len(names), noun)} ({', '.join(names)})"
 
 
 def print_json(data: object) -> None:
@@ -75,12 +88,16 @@ def table_lines(
 ) -> Iterator[str]:
     """Yields the lines of a table, the header first, without columns that are empty in every row.
 
+    Yields nothing if there is no row.
+
     If a line is longer than `width` characters, the last cell is wrapped. If the other cells leave
     fewer than LEAST_LAST_COLUMN characters for the last cell, the last cell is printed below the
     other cells. If the other cells are too wide too, the widest of them are wrapped inside their
     columns, so that every cell stays readable. A line that is still too long is cut with an
     ellipsis.
     """
+    if not rows:
+        return
     filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
     shown_rows = [[row[at] for at in filled] for row in [header, *rows]]
     widths = [max(len(row[at]) for row in shown_rows) for at in range(len(filled))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from .verbs import Verb, add_verbs
+from .verbs import Verb, add_verbs, add_yes
 
 __all__ = ["RESOURCE_TYPES", "VERBS", "add_command"]
 
@@ -19,8 +19,9 @@ RESOURCE_TYPES: Final = {
 }
 
 _RESOURCE_HELP: Final = (
-    f"TYPE/NAME, with one of the types {', '.join(RESOURCE_TYPES)}, such as topic/orders; broker/ "
-    "without a name stands for the defaults of all brokers"
+    f"TYPE/NAME, with one of the types {', '.join(RESOURCE_TYPES)}, such as topic/orders; the name "
+    "of a topic or a group may be a pattern; broker/ without a name stands for the defaults of all "
+    "brokers"
 )
 
 
@@ -50,12 +51,14 @@ def _set(parser: argparse.ArgumentParser) -> None:
         "entries", nargs="+", metavar="NAME=VALUE", help="such as retention.ms=1000"
     )
     parser.add_argument("--dry-run", action="store_true", help="let the broker only check it")
+    add_yes(parser, pattern=True)
 
 
 def _unset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("resource", metavar="RESOURCE", help=_RESOURCE_HELP)
     parser.add_argument("entries", nargs="+", metavar="NAME")
     parser.add_argument("--dry-run", action="store_true", help="let the broker only check it")
+    add_yes(parser, pattern=True)
 
 
 #: The verbs, the default first.

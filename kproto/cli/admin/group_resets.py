@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...client import TopicPartition
 from ..command_error import CommandError
 
 __all__ = ["Bounds", "ResetRow", "offsets_of_file", "reset_rows", "shifted"]
+
+
+#: The columns that may have the offset of a row.
+_OFFSET_COLUMNS: Final = ("offset", "committed", "start_offset")
 
 
 class Bounds(NamedTuple):
@@ -63,19 +67,19 @@ def offsets_of_file(lines: Iterable[str]) -> dict[TopicPartition, int]:
     """Returns the offsets in lines of `topic,partition,offset`.
 
     A header names the columns, as of `kproto groups lag --csv`: then `topic`, `partition` and
-    `committed` (or `offset`) are read, and rows without a committed offset are left out. Raises
-    ConfigurationError for other lines.
+    `committed` (or `start_offset`, or `offset`) are read, and rows without an offset are left out.
+    Raises CommandError for other lines.
     """
     rows = [row for row in csv.reader(lines) if row]
     columns = ["topic", "partition", "offset"]
     first = 1
     if rows and "topic" in rows[0] and "partition" in rows[0]:
-        columns = ["offset" if name == "committed" else name for name in rows.pop(0)]
+        columns = rows.pop(0)
         first = 2
     found: dict[TopicPartition, int] = {}
     for number, row in enumerate(rows, first):
         cells = dict(zip(columns, row, strict=False))
-        offset = cells.get("offset", "")
+        offset = next(filter(None, map(cells.get, _OFFSET_COLUMNS)), "")
         if not offset and len(row) == len(columns):
             continue
         try:

@@ -39,11 +39,13 @@ def _list(parser: argparse.ArgumentParser) -> None:
 
 
 def _describe(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("groups", nargs="+", metavar="GROUP")
+    parser.add_argument("groups", nargs="+", metavar="GROUP", help="an id or a pattern")
 
 
 def _lag(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help="default: all groups")
+    parser.add_argument(
+        "groups", nargs="*", metavar="GROUP", help="an id or a pattern; default: all groups"
+    )
     parser.add_argument("--sum", action="store_true", help="print a row for each group and topic")
 
 
@@ -91,7 +93,7 @@ def _reset(parser: argparse.ArgumentParser) -> None:
 
 
 def _delete(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("groups", nargs="+", metavar="GROUP")
+    parser.add_argument("groups", nargs="+", metavar="GROUP", help="an id or a pattern")
     add_yes(parser)
 
 
@@ -113,11 +115,19 @@ def _remove_members(parser: argparse.ArgumentParser) -> None:
 VERBS: Final = (
     Verb("list", "Lists groups of every type.", _list),
     Verb("describe", "Describes the members of groups and their partitions.", _describe),
-    Verb("lag", "Prints committed offsets and lag by partition.", _lag),
+    Verb("lag", "Prints committed offsets, or start offsets, and lag by partition.", _lag),
     Verb("watch", "Prints the lag again and again, as a live table.", _watch),
-    Verb("reset", "Commits other offsets for a group without members.", _reset),
-    Verb("delete", "Deletes groups with their committed offsets.", _delete),
-    Verb("delete-offsets", "Deletes committed offsets of a group.", _delete_offsets),
+    Verb(
+        "reset",
+        "Commits other offsets for a group without members, or sets those of a share group.",
+        _reset,
+    ),
+    Verb("delete", "Deletes groups of every type with their offsets.", _delete),
+    Verb(
+        "delete-offsets",
+        "Deletes committed offsets, or the offsets of a share group for topics.",
+        _delete_offsets,
+    ),
     Verb("remove-members", "Removes members from a group.", _remove_members),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +17,10 @@ from ...client.admin import (
     ConfigSource,
 )
 from ...wire.errors import ConfigurationError
+from ..name_patterns import is_pattern, topics_of
 from .configs import RESOURCE_TYPES
+from .confirming import confirm
+from .group_types import named_groups
 from .rows import print_rows
 from .running import PartialResults, VerbFunction, run_verb
 
@@ -54,20 +58,38 @@ def resource_of(text: str) -> ConfigResource:
     return ConfigResource(ConfigResourceType[RESOURCE_TYPES[kind]], name)
 
 
+async def _resources_of(
+    client: Client, texts: Iterable[str], *, needs_match: bool = False
+) -> list[ConfigResource]:
+    """Returns the resources that are named; the name of a topic or a group may be a pattern.
+
+    Raises ConfigurationError for text that is no resource. With `needs_match` raises CommandError
+    for a pattern that matches none.
+    """
+    found: dict[ConfigResource, None] = {}
+    for resource in map(resource_of, texts):
+        names = [resource.name]
+        if resource.type is ConfigResourceType.TOPIC:
+            names = await topics_of(client, names, needs_match=needs_match)
+        elif resource.type is ConfigResourceType.GROUP and is_pattern(resource.name):
+            names = list(await named_groups(client, names, needs_match=needs_match))
+        found |= dict.fromkeys(ConfigResource(resource.type, name) for name in names)
+    return list(found)
+
+
 def _text_of(resource: ConfigResource) -> str:
     kinds = {kafka: own for own, kafka in RESOURCE_TYPES.items()}
     return f"{kinds[resource.type.name]}/{resource.name}"
 
 
 async def _list(client: Client, options: argparse.Namespace) -> int:
-    resources = [resource_of(text) for text in options.resources]
-    if not resources:
-        topics = await client.admin.list_topics()
-        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
+    resources = await _resources_of(client, options.resources or ["topic/*"])
     partial = PartialResults()
-    described = await partial.of(
-        client.admin.describe_configs(resources, names=options.names or None)
-    )
+    described: Mapping[ConfigResource, Mapping[str, ConfigEntry]] = {}
+    if resources:
+        described = await partial.of(
+            client.admin.describe_configs(resources, names=options.names or None)
+        )
     is_wanted = options.all or options.names
     rows = [
         _row(resource, entry)
@@ -107,8 +129,13 @@ async def _alter(client: Client, options: argparse.Namespace, kind: ConfigOpType
             form = "NAME" if equals else "NAME=VALUE"
             raise ConfigurationError(f"{text!r:.80} is no {form}")
         operations.append(AlterConfigOp(name, value if equals else None, kind))
+    resources = await _resources_of(client, [options.resource], needs_match=True)
+    if is_pattern(resource_of(options.resource).name) and not options.dry_run:
+        names = ", ".join(map(_text_of, resources))
+        if not confirm(options, f"{options.verb} {', '.join(options.entries)} of {names}"):
+            return 1
     await client.admin.incremental_alter_configs(
-        {resource_of(options.resource): operations}, validate_only=options.dry_run
+        dict.fromkeys(resources, operations), validate_only=options.dry_run
     )
     return 0
 

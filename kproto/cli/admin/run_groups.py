@@ -4,44 +4,42 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from ...client import Client, TopicPartition
-from ...client.admin import AdminError, ConsumerGroupDescription
+from ...client import Client
+from ...client.admin import AdminError
 from ...clock import SYSTEM_CLOCK
-from ...wire.errors import BrokerResponseError, ConfigurationError
+from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ..command_error import CommandError
+from ..name_patterns import has_pattern, topics_of
+from ..tables import counted, named
 from ..terminal_words import terminal_text
-from ..times import moment_of
 from .confirming import confirm
-from .group_resets import Bounds, offsets_of_file, reset_rows, shifted
+from .group_rows import Row, described_rows, lag_columns, lag_rows
+from .group_types import SHARE, STREAMS, all_groups, named_groups, type_of_group
+from .known_names import known_names
 from .rows import print_rows
+from .run_group_reset import reset
 from .run_topics import named_partitions
 from .running import PartialResults, VerbFunction, run_verb
 
 __all__ = ["run"]
 
-_LAG_COLUMNS: Final = (
-    "group",
-    "topic",
-    "partition",
-    "committed",
-    "log_end",
-    "lag",
-    "client",
-    "host",
-    "member",
-)
-
 _SUM_COLUMNS: Final = ("group", "topic", "partitions", "lag")
 
 _KNOWN_TYPES: Final = ("Classic", "Consumer", "Share", "Streams")
 
-#: The types and protocol types of groups of consumers; brokers before Kafka 3.8 tell no type.
-_TYPES: Final = ("", "Classic", "Consumer")
-_PROTOCOL_TYPES: Final = ("", "consumer")
+#: The states of groups of all types, as of Java's GroupState.
+_KNOWN_STATES: Final = (
+    "Empty",
+    "Stable",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
 
 #: Clears a terminal and moves the cursor to its first line.
 _CLEAR: Final = "\x1b[H\x1b[2J"
@@ -53,10 +51,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _list(client: Client, options: argparse.Namespace) -> int:
-    for each in options.types or ():
-        if each.capitalize() not in _KNOWN_TYPES:
-            raise ConfigurationError(f"--type {each}: the types are {', '.join(_KNOWN_TYPES)}")
-    groups = await client.admin.list_groups(states=options.states, types=options.types)
+    types = known_names("--type", options.types, _KNOWN_TYPES)
+    states = known_names("--state", options.states, _KNOWN_STATES)
+    groups = await client.admin.list_groups(states=states, types=types)
     rows = (
         {
             "group": each.group_id,
@@ -72,108 +69,49 @@ async def _list(client: Client, options: argparse.Namespace) -> int:
 
 async def _describe(client: Client, options: argparse.Namespace) -> int:
     partial = PartialResults()
-    described = await partial.of(client.admin.describe_consumer_groups(options.groups))
-    columns = ("group", "state", "type", "assignor", "member", "instance", "client", "host")
-    rows = []
-    for group in described.values():
-        own: dict[str, Any] = {
-            "group": group.group_id,
-            "state": group.state,
-            "type": group.type,
-            "assignor": group.assignor,
-        }
-        rows += [
-            {
-                **own,
-                "member": member.member_id,
-                "instance": member.instance_id,
-                "client": member.client_id,
-                "host": member.host,
-                "partitions": [f"{topic}:{number}" for topic, number in sorted(member.assignment)],
-            }
-            for member in group.members
-        ] or [{**own, **dict.fromkeys([*columns[4:], "partitions"])}]
-    print_rows(options, (*columns, "partitions"), rows)
+    groups = await named_groups(client, options.groups)
+    rows = await described_rows(client, groups, partial)
+    columns = ["group", "state", "type", "assignor", "member", "instance", "client", "host"]
+    if len(groups.streams) < len(groups) or not groups:
+        columns.append("partitions")
+    if groups.streams:
+        columns.append("tasks")
+    print_rows(options, columns, rows)
     partial.raise_error()
     return 0
 
 
 async def _lag(client: Client, options: argparse.Namespace) -> int:
     partial = PartialResults()
-    rows = await _lag_rows(client, options.groups, partial)
-    _print_lag(options, rows)
+    _print_lag(options, await _lag_rows(client, options.groups, partial))
     partial.raise_error()
     return 0
 
 
-async def _lag_rows(
-    client: Client, groups: Iterable[str], partial: PartialResults
-) -> list[dict[str, Any]]:
-    """Returns a row for each partition with a committed offset or an owner.
+async def _lag_rows(client: Client, names: list[str], partial: PartialResults) -> list[Row]:
+    """Returns the rows of the named groups, or of all groups.
 
-    Adds the error of a named group that does not exist to `partial`.
+    If no group is named, a group that is deleted during the call is no error.
     """
-    described = await _described(client, groups, partial)
-    rows: list[dict[str, Any]] = []
-    for name in described:
-        owners = {tp: member for member in described[name].members for tp in member.assignment}
-        committed = await client.admin.list_consumer_group_offsets({name: None})
-        lags = await client.admin.consumer_group_lag(name, [*committed[name], *owners])
-        for (topic, number), lag in sorted(lags.items()):
-            owner = owners.get((topic, number))
-            rows.append(
-                {
-                    "group": name,
-                    "topic": topic,
-                    "partition": number,
-                    "committed": None if lag.committed is None else lag.committed.offset,
-                    "log_end": lag.log_end,
-                    "lag": lag.lag,
-                    "client": owner and owner.client_id,
-                    "host": owner and owner.host,
-                    "member": owner and owner.member_id,
-                }
-            )
+    if names:
+        return await lag_rows(client, await named_groups(client, names), partial)
+    own = PartialResults()
+    rows = await lag_rows(client, await all_groups(client), own)
+    partial.errors += [error for error in own.errors if not _is_of_deleted(error)]
     return rows
 
 
-async def _described(
-    client: Client, groups: Iterable[str], partial: PartialResults
-) -> Mapping[str, ConsumerGroupDescription]:
-    """Returns the named groups, or all groups of consumers; says which groups have no lag."""
-    names = list(dict.fromkeys(groups))
-    if names:
-        return await partial.of(client.admin.describe_consumer_groups(names))
-    listed = await client.admin.list_groups()
-    others = [each for each in listed if each.type not in _TYPES]
-    if others:
-        kinds = " and ".join(sorted({each.type for each in others}))
-        left_out = ", ".join(sorted(each.group_id for each in others))
-        print(
-            f"kproto: groups of the type {kinds} are left out, because these commands read groups "
-            f"of consumers: {left_out}",
-            file=sys.stderr,
-        )
-    names = sorted(
-        each.group_id
-        for each in listed
-        if each.type in _TYPES and each.protocol_type in _PROTOCOL_TYPES
+def _is_of_deleted(error: KprotoError) -> bool:
+    errors = error.errors.values() if isinstance(error, AdminError) else [error]
+    return all(
+        isinstance(each, BrokerResponseError) and each.name == "GROUP_ID_NOT_FOUND"
+        for each in errors
     )
-    try:
-        return await client.admin.describe_consumer_groups(names) if names else {}
-    except AdminError as error:
-        if any(not _is_deleted(each) for each in error.errors.values()):
-            raise
-        return error.results  # the other groups were deleted meanwhile
 
 
-def _is_deleted(error: Exception) -> bool:
-    return isinstance(error, BrokerResponseError) and error.name == "GROUP_ID_NOT_FOUND"
-
-
-def _print_lag(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
+def _print_lag(options: argparse.Namespace, rows: list[Row]) -> None:
     if not options.sum:
-        print_rows(options, _LAG_COLUMNS, rows)
+        print_rows(options, lag_columns(rows), rows)
         return
     sums: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
@@ -204,105 +142,45 @@ async def _watch(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
-async def _reset(client: Client, options: argparse.Namespace) -> int:
-    await _check_no_members(client, options.group)
-    bounds = await _bounds(client, options)
-    rows = reset_rows(bounds, await _wanted(client, options, bounds))
-    print_rows(
-        options,
-        ("topic", "partition", "committed", "new", "log_end"),
-        [row._asdict() for row in rows],
-    )
-    if options.dry_run:
-        return 0
-    if not confirm(options, f"commit {len(rows)} offsets for the group {options.group}"):
-        return 1
-    new = {(row.topic, row.partition): row.new for row in rows}
-    await client.admin.alter_consumer_group_offsets(options.group, new)
-    return 0
-
-
-async def _check_no_members(client: Client, group: str) -> None:
-    """Raises CommandError if the group has members; the coordinator would refuse the offsets."""
-    try:
-        described = await client.admin.describe_consumer_groups([group])
-    except AdminError:  # a new group, or a group of another kind, which the commit refuses
-        return
-    members = described[group].members
-    if members:
-        names = sorted({each.client_id for each in members})
-        raise CommandError(
-            f"the group {group} has {len(members)} members ({', '.join(names)}): stop them first, "
-            "because they would overwrite the new offsets"
-        )
-
-
-async def _bounds(client: Client, options: argparse.Namespace) -> dict[TopicPartition, Bounds]:
-    """Returns the offsets of the partitions to reset. Raises CommandError if none is left."""
-    tps: Iterable[TopicPartition]
-    if options.topics:
-        tps = await named_partitions(client, options.topics)
-    elif options.from_file is not None:
-        tps = _of_file(options.from_file)
-    else:
-        committed = await client.admin.list_consumer_group_offsets({options.group: None})
-        tps = committed[options.group]
-        if not tps:
-            raise CommandError(
-                f"the group {options.group} has no committed offsets; name the topics (--topic)"
-            )
-    lags = await client.admin.consumer_group_lag(options.group, tps)
-    return {
-        tp: Bounds(lag.committed and lag.committed.offset, lag.log_start, lag.log_end)
-        for tp, lag in lags.items()
-    }
-
-
-async def _wanted(
-    client: Client, options: argparse.Namespace, bounds: dict[TopicPartition, Bounds]
-) -> dict[TopicPartition, int]:
-    if options.to_earliest:
-        return {tp: its.log_start for tp, its in bounds.items()}
-    if options.to_latest:
-        return {tp: its.log_end for tp, its in bounds.items()}
-    if options.to_offset is not None:
-        return {tp: int(options.to_offset) for tp in bounds}
-    if options.shift is not None:
-        return shifted(bounds, options.shift)
-    if options.from_file is not None:
-        found = _of_file(options.from_file)
-        return {tp: offset for tp, offset in found.items() if tp in bounds}
-    moment = moment_of("--to-time", options.to_time)
-    listed = await client.admin.list_offsets(dict.fromkeys(bounds, moment))
-    return {tp: each.offset for tp, each in listed.items()}
-
-
-def _of_file(path: str) -> dict[TopicPartition, int]:
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read: {error}") from None
-    return offsets_of_file(text.splitlines())
-
-
 async def _delete(client: Client, options: argparse.Namespace) -> int:
-    names = list(dict.fromkeys(options.groups))
-    if not confirm(options, f"delete the committed offsets of the groups {', '.join(names)}"):
+    names = options.groups
+    if has_pattern(names):
+        names = await named_groups(client, names, needs_match=True)
+    names = list(dict.fromkeys(names))
+    if not confirm(options, f"delete {named(names, 'group')} with their offsets"):
         return 1
     await client.admin.delete_consumer_groups(names)
     return 0
 
 
 async def _delete_offsets(client: Client, options: argparse.Namespace) -> int:
+    group: str = options.group
+    if await type_of_group(client, group) == SHARE:
+        return await _delete_share_offsets(client, options)
     tps = await named_partitions(client, options.topics)
-    if not confirm(options, f"delete {len(tps)} committed offsets of the group {options.group}"):
+    if not confirm(options, f"delete {counted(len(tps), 'committed offset')} of the group {group}"):
         return 1
     try:
-        await client.admin.delete_consumer_group_offsets(options.group, tps)
+        await client.admin.delete_consumer_group_offsets(group, tps)
     except AdminError as error:
         others = [each for each in error.errors.values() if not _is_missing(each)]
         if others:
             raise
+    return 0
+
+
+async def _delete_share_offsets(client: Client, options: argparse.Namespace) -> int:
+    for name in options.topics:
+        if ":" in name:
+            raise ConfigurationError(
+                f"{name!r} is no TOPIC: {options.group} is a share group, whose offsets are "
+                "deleted for whole topics"
+            )
+    names = await topics_of(client, options.topics, needs_match=True)
+    action = f"delete the start offsets of the group {options.group} for {named(names, 'topic')}"
+    if not confirm(options, action):
+        return 1
+    await client.admin.delete_share_group_offsets(options.group, names)
     return 0
 
 
@@ -311,6 +189,12 @@ def _is_missing(error: Exception) -> bool:
 
 
 async def _remove_members(client: Client, options: argparse.Namespace) -> int:
+    kind = await type_of_group(client, options.group)
+    if kind in (SHARE, STREAMS):
+        raise CommandError(
+            f"{options.group} is a {kind.lower()} group, from which brokers remove no members by "
+            "request: stop the members, and they leave it"
+        )
     what = ", ".join(options.members) or "all members"
     if not confirm(options, f"remove {what} from the group {options.group}"):
         return 1
@@ -326,7 +210,7 @@ _VERBS: Final[dict[str, VerbFunction]] = {
     "describe": _describe,
     "lag": _lag,
     "watch": _watch,
-    "reset": _reset,
+    "reset": reset,
     "delete": _delete,
     "delete-offsets": _delete_offsets,
     "remove-members": _remove_members,

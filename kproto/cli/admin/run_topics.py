@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from ...client import Client, NewTopic, TopicPartition
 from ...client.admin import AdminError, TopicDescription
 from ...wire.errors import BrokerResponseError, ConfigurationError
 from ..command_error import CommandError
+from ..name_patterns import expanded, has_pattern, topics_of
+from ..tables import counted, named
 from ..times import moment_of
 from .confirming import confirm
 from .rows import print_rows
@@ -26,7 +27,8 @@ def run(options: argparse.Namespace) -> int:
 
 async def _list(client: Client, options: argparse.Namespace) -> int:
     listed = await client.admin.list_topics(list_internal=options.internal)
-    names = [name for name in listed if fnmatchcase(name, options.pattern or "*")]
+    found = expanded([options.pattern or "*"], listed, what="topic")
+    names = [name for name in found if name in listed]
     described = await client.admin.describe_topics(names) if names else {}
     print_rows(options, ("topic", "partitions", "replicas", "id"), map(_row, described.values()))
     return 0
@@ -44,7 +46,8 @@ def _row(topic: TopicDescription) -> dict[str, Any]:
 
 async def _describe(client: Client, options: argparse.Namespace) -> int:
     partial = PartialResults()
-    described = await partial.of(client.admin.describe_topics(await _named(client, options.names)))
+    names = await _named(client, options.names)
+    described = await partial.of(client.admin.describe_topics(names)) if names else {}
     columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "offline")
     rows = (
         {
@@ -67,14 +70,7 @@ async def _describe(client: Client, options: argparse.Namespace) -> int:
 
 async def _named(client: Client, names: list[str]) -> list[str]:
     """Returns the topics that names and patterns name; all topics if there are none."""
-    patterns = [name for name in names if "*" in name or "?" in name or "[" in name]
-    if names and not patterns:
-        return names
-    listed = await client.admin.list_topics()
-    matching = [
-        name for name in listed if not names or any(fnmatchcase(name, each) for each in patterns)
-    ]
-    return list(dict.fromkeys([*matching, *(name for name in names if name not in patterns)]))
+    return await topics_of(client, names or ["*"])
 
 
 async def _create(client: Client, options: argparse.Namespace) -> int:
@@ -114,20 +110,22 @@ def _print_created(options: argparse.Namespace, created: Iterable[Any]) -> None:
 
 
 async def _delete(client: Client, options: argparse.Namespace) -> int:
-    names = list(dict.fromkeys(options.names))
-    if not confirm(options, f"delete {_counted(names, 'topic')} with their records"):
+    names = await topics_of(client, dict.fromkeys(options.names), needs_match=True)
+    if not confirm(options, f"delete {named(names, 'topic')} with their records"):
         return 1
     await client.admin.delete_topics(names)
     return 0
 
 
-def _counted(names: list[str], noun: str) -> str:
-    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'} ({', '.join(names)})"
-
-
 async def _alter(client: Client, options: argparse.Namespace) -> int:
+    names = await topics_of(client, dict.fromkeys(options.names), needs_match=True)
+    number = int(options.partitions)
+    if has_pattern(options.names) and not options.dry_run:
+        action = f"give {named(names, 'topic')} {counted(number, 'partition')}"
+        if not confirm(options, f"{action} each" if len(names) > 1 else action):
+            return 1
     await client.admin.create_partitions(
-        {name: int(options.partitions) for name in options.names}, validate_only=options.dry_run
+        dict.fromkeys(names, number), validate_only=options.dry_run
     )
     return 0
 
@@ -139,7 +137,8 @@ def partitions_of(topics: Iterable[TopicDescription]) -> Iterator[TopicPartition
 
 async def _offsets(client: Client, options: argparse.Namespace) -> int:
     partial = PartialResults()
-    described = await partial.of(client.admin.describe_topics(options.names))
+    names = await topics_of(client, options.names)
+    described = await partial.of(client.admin.describe_topics(names)) if names else {}
     tps = list(partitions_of(described.values()))
     first = await client.admin.list_offsets(dict.fromkeys(tps, "earliest"))
     last = await client.admin.list_offsets(dict.fromkeys(tps, "latest"))
@@ -227,19 +226,39 @@ async def _delete_records(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
-async def named_partitions(client: Client, names: Iterable[str]) -> list[TopicPartition]:
+async def named_partitions(
+    client: Client, names: Iterable[str], partial: PartialResults | None = None
+) -> list[TopicPartition]:
     """Returns the partitions that `TOPIC` or `TOPIC:PARTITION` name, each once.
 
-    Raises AdminError for a missing topic, and CommandError for a missing partition.
+    `TOPIC` may be a pattern. Raises CommandError for a pattern that matches no topic and for a
+    missing partition, and AdminError for a missing topic. With `partial` keeps the errors of
+    missing topics and partitions there, if some partition was found.
     """
     parsed = [_parsed(name) for name in names]
-    described = await client.admin.describe_topics(dict.fromkeys(topic for topic, _ in parsed))
+    known = sorted(await client.admin.list_topics()) if has_pattern(t for t, _ in parsed) else []
+    wanted = [
+        (topic, number)
+        for name, number in parsed
+        for topic in expanded([name], known, what="topic", needs_match=True)
+    ]
+    describing = client.admin.describe_topics(dict.fromkeys(topic for topic, _ in wanted))
+    described = await (describing if partial is None else partial.of(describing))
     found: dict[TopicPartition, None] = {}
-    for topic, number in parsed:
+    missing: list[CommandError] = []
+    for topic, number in wanted:
+        if topic not in described:
+            continue
         there = described[topic].partitions
         if number is not None and number not in there:
-            raise CommandError(f"{topic} has no partition {number}; it has {len(there)}")
+            fault = f"{topic} has no partition {number}; it has {counted(len(there), 'partition')}"
+            missing.append(CommandError(fault))
+            continue
         found |= dict.fromkeys((topic, each) for each in (there if number is None else [number]))
+    if missing and (partial is None or not found):
+        raise missing[0]
+    if partial is not None:
+        partial.errors += missing
     return list(found)
 
 

@@ -16,11 +16,24 @@ from ...client.admin import (
 from ...clock import SYSTEM_CLOCK
 from ..command_error import CommandError
 from .confirming import confirm
+from .known_names import known_names
 from .rows import print_rows
 from .run_topics import named_partition, named_partitions
-from .running import VerbFunction, run_verb
+from .running import PartialResults, VerbFunction, run_verb
 
 __all__ = ["run"]
+
+#: The states of transactions, as of Java's TransactionState.
+_KNOWN_STATES: Final = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+    "Dead",
+)
 
 _PRODUCER_COLUMNS: Final = (
     "topic",
@@ -40,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _list(client: Client, options: argparse.Namespace) -> int:
     found = await client.admin.list_transactions(
-        states=options.states,
+        states=known_names("--state", options.states, _KNOWN_STATES),
         running_longer_than_ms=options.longer_than,
         transactional_id_pattern=options.pattern,
     )
@@ -50,7 +63,8 @@ async def _list(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _describe(client: Client, options: argparse.Namespace) -> int:
-    found = await client.admin.describe_transactions(options.ids)
+    partial = PartialResults()
+    found = await partial.of(client.admin.describe_transactions(options.ids))
     rows = (
         {
             **each._asdict(),
@@ -59,6 +73,7 @@ async def _describe(client: Client, options: argparse.Namespace) -> int:
         for each in found.values()
     )
     print_rows(options, TransactionDescription._fields, rows)
+    partial.raise_error()
     return 0
 
 
@@ -67,16 +82,20 @@ def _producer_row(tp: TopicPartition, state: ProducerState) -> dict[str, Any]:
 
 
 async def _producers(client: Client, options: argparse.Namespace) -> int:
-    found = await client.admin.describe_producers(await named_partitions(client, options.topics))
+    partial = PartialResults()
+    tps = await named_partitions(client, options.topics, partial)
+    found = await partial.of(client.admin.describe_producers(tps))
     rows = (_producer_row(tp, state) for tp, states in found.items() for state in states)
     print_rows(options, _PRODUCER_COLUMNS, rows)
+    partial.raise_error()
     return 0
 
 
 async def _hanging(client: Client, options: argparse.Namespace) -> int:
     names = options.topics or await client.admin.list_topics()
-    tps = await named_partitions(client, names) if names else []
-    found = await client.admin.describe_producers(tps) if tps else {}
+    partial = PartialResults()
+    tps = await named_partitions(client, names, partial) if names else []
+    found = await partial.of(client.admin.describe_producers(tps)) if tps else {}
     known = await _open_partitions(client)
     before_ms = SYSTEM_CLOCK.now_ms() - options.longer_than
     rows = [
@@ -86,6 +105,7 @@ async def _hanging(client: Client, options: argparse.Namespace) -> int:
         if is_hanging(tp, state, known, before_ms)
     ]
     print_rows(options, _PRODUCER_COLUMNS, rows)
+    partial.raise_error()
     return 0
 
 

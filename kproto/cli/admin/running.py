@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from ...client import Client
 from ...client.admin import AdminError
+from ...wire.errors import KprotoError
 from ..open_client import client_of
 
 __all__ = ["PartialResults", "VerbFunction", "run_verb"]
@@ -37,18 +38,23 @@ class PartialResults:
     """
 
     def __init__(self) -> None:
-        self.errors: list[AdminError] = []
+        self.errors: list[KprotoError] = []
 
     async def of(self, call: Awaitable[Mapping[K, V]]) -> Mapping[K, V]:
         """Returns the results of a call; keeps the AdminError of its failed parts.
 
         Raises the AdminError if all parts have failed.
         """
+        found = await self.each_of(call)
+        if not found and self.errors:
+            raise self.errors.pop()
+        return found
+
+    async def each_of(self, call: Awaitable[Mapping[K, V]]) -> Mapping[K, V]:
+        """Returns the results of one of several calls, also if all of its parts have failed."""
         try:
             return await call
         except AdminError as error:
-            if not error.results:
-                raise
             self.errors.append(error)
             return error.results
 

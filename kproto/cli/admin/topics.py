@@ -19,7 +19,7 @@ def config_entry(text: str) -> tuple[str, str]:
 
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="+", metavar="TOPIC")
+    parser.add_argument("names", nargs="+", metavar="TOPIC", help="a name or a pattern")
 
 
 def _list(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def _describe(parser: argparse.ArgumentParser) -> None:
 
 
 def _create(parser: argparse.ArgumentParser) -> None:
-    _add_names(parser)
+    parser.add_argument("names", nargs="+", metavar="TOPIC")
     parser.add_argument(
         "--partitions", type=int, default=-1, metavar="N", help="default: the broker's"
     )
@@ -75,6 +75,7 @@ def _alter(parser: argparse.ArgumentParser) -> None:
         "--partitions", type=int, required=True, metavar="N", help="the new number of partitions"
     )
     parser.add_argument("--dry-run", action="store_true", help="let the broker only check it")
+    add_yes(parser, pattern=True)
 
 
 def _offsets(parser: argparse.ArgumentParser) -> None:

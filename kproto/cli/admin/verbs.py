@@ -65,13 +65,17 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--csv", action="store_true", help="print CSV with a header")
 
 
-def add_yes(parser: argparse.ArgumentParser) -> None:
-    """Adds `--yes`, which a verb needs if it deletes or overwrites."""
+def add_yes(parser: argparse.ArgumentParser, *, pattern: bool = False) -> None:
+    """Adds `--yes`, which a verb needs if it deletes or overwrites.
+
+    With `pattern` the verb asks only if a pattern names what it changes.
+    """
+    needed = "needed with a pattern" if pattern else "needed"
     parser.add_argument(
         "-y",
         "--yes",
         action="store_true",
-        help="do not ask; needed if standard input is no terminal",
+        help=f"do not ask; {needed} if standard input is no terminal",
     )
 
 

@@ -1,0 +1,229 @@
+"""Reads the rows of `kproto groups describe` and `kproto groups lag`, for groups of each type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ...client import Client, TopicPartition
+from ...client.admin import (
+    ConsumerGroupDescription,
+    ShareGroupDescription,
+    SharePartitionOffset,
+    StreamsGroupDescription,
+    StreamsTasks,
+)
+from .group_types import SHARE, STREAMS, GroupTypes
+from .running import PartialResults
+
+__all__ = ["Row", "described_rows", "lag_columns", "lag_rows"]
+
+#: A row of a table; the keys are the columns.
+Row = dict[str, Any]
+
+_MEMBER_COLUMNS: Final = ("member", "instance", "client", "host", "partitions", "tasks")
+
+
+async def described_rows(client: Client, groups: GroupTypes, partial: PartialResults) -> list[Row]:
+    """Returns a row for each member, and one for a group without members.
+
+    The rows of streams groups have the tasks of their members, all others the partitions.
+    """
+    admin = client.admin
+    rows: list[Row] = []
+    if groups.of_consumers:
+        consumers = await partial.each_of(admin.describe_consumer_groups(groups.of_consumers))
+        rows += [row for group in consumers.values() for row in _consumer_rows(group)]
+    if groups.share:
+        share = await partial.each_of(admin.describe_share_groups(groups.share))
+        rows += [row for group in share.values() for row in _share_rows(group)]
+    if groups.streams:
+        streams = await partial.each_of(admin.describe_streams_groups(groups.streams))
+        rows += [row for group in streams.values() for row in _streams_rows(group)]
+    return rows
+
+
+def _with_members(own: Row, members: list[Row]) -> list[Row]:
+    nothing = dict.fromkeys(_MEMBER_COLUMNS)
+    return [{**own, **nothing, **member} for member in members or [nothing]]
+
+
+def _consumer_rows(group: ConsumerGroupDescription) -> list[Row]:
+    own = {
+        "group": group.group_id,
+        "state": group.state,
+        "type": group.type,
+        "assignor": group.assignor,
+    }
+    members = [
+        {
+            "member": member.member_id,
+            "instance": member.instance_id,
+            "client": member.client_id,
+            "host": member.host,
+            "partitions": _texts(member.assignment),
+        }
+        for member in group.members
+    ]
+    return _with_members(own, members)
+
+
+def _share_rows(group: ShareGroupDescription) -> list[Row]:
+    own = {
+        "group": group.group_id,
+        "state": group.state,
+        "type": SHARE,
+        "assignor": group.assignor,
+    }
+    members = [
+        {
+            "member": member.member_id,
+            "client": member.client_id,
+            "host": member.host,
+            "partitions": _texts(member.assignment),
+        }
+        for member in group.members
+    ]
+    return _with_members(own, members)
+
+
+def _streams_rows(group: StreamsGroupDescription) -> list[Row]:
+    own = {
+        "group": group.group_id,
+        "state": group.state,
+        "type": STREAMS,
+        "assignor": group.assignor,
+    }
+    members = [
+        {
+            "member": member.member_id,
+            "instance": member.instance_id,
+            "client": member.client_id,
+            "host": member.host,
+            "tasks": task_texts(member.assignment),
+        }
+        for member in group.members
+    ]
+    return _with_members(own, members)
+
+
+def _texts(tps: Iterable[TopicPartition]) -> list[str]:
+    return [f"{topic}:{number}" for topic, number in sorted(tps)]
+
+
+def task_texts(tasks: StreamsTasks) -> list[str]:
+    """Returns tasks as Kafka Streams names them, such as `active 0_1` and `standby 1_0`."""
+    return [
+        f"{kind} {subtopology}_{number}"
+        for kind, its in tasks._asdict().items()
+        for subtopology, number in sorted(its)
+    ]
+
+
+# Lag
+
+
+async def lag_rows(client: Client, groups: GroupTypes, partial: PartialResults) -> list[Row]:
+    """Returns a row for each partition with an offset or an owner.
+
+    Adds the error of a group that does not exist to `partial`.
+    """
+    rows: list[Row] = []
+    if groups.of_consumers:
+        call = client.admin.describe_consumer_groups(groups.of_consumers)
+        for name, described in (await partial.each_of(call)).items():
+            rows += await _consumer_lag(client, name, described)
+    for name in groups.streams:
+        rows += await _consumer_lag(client, name, None)
+    if groups.share:
+        call_share = client.admin.describe_share_groups(groups.share)
+        rows += await _share_lag(client, await partial.each_of(call_share), partial)
+    return rows
+
+
+def lag_columns(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Returns the columns of lag: with `start_offset` if there is a share group in `rows`.
+
+    `committed` is left out if all groups are share groups, which commit no offsets.
+    """
+    kinds = {row["is_share"] for row in rows}
+    offsets: tuple[str, ...] = () if kinds == {True} else ("committed",)
+    if True in kinds:
+        offsets = (*offsets, "start_offset")
+    return ("group", "topic", "partition", *offsets, "log_end", "lag", "client", "host", "member")
+
+
+async def _consumer_lag(
+    client: Client, name: str, described: ConsumerGroupDescription | None
+) -> list[Row]:
+    """Returns the rows of a group of consumers, or of a streams group, without its description."""
+    members = () if described is None else described.members
+    owners = {tp: member for member in members for tp in member.assignment}
+    committed = await client.admin.list_consumer_group_offsets({name: None})
+    lags = await client.admin.consumer_group_lag(name, [*committed[name], *owners])
+    rows = []
+    for tp, lag in sorted(lags.items()):
+        owner = owners.get(tp)
+        rows.append(
+            {
+                **_partition(name, tp),
+                "committed": None if lag.committed is None else lag.committed.offset,
+                "log_end": lag.log_end,
+                "lag": lag.lag,
+                "client": owner and owner.client_id,
+                "host": owner and owner.host,
+                "member": owner and owner.member_id,
+            }
+        )
+    return rows
+
+
+def _partition(group: str, tp: TopicPartition, *, is_share: bool = False) -> Row:
+    return {
+        "group": group,
+        "topic": tp[0],
+        "partition": tp[1],
+        "committed": None,
+        "start_offset": None,
+        "is_share": is_share,
+    }
+
+
+async def _share_lag(
+    client: Client, described: Mapping[str, ShareGroupDescription], partial: PartialResults
+) -> list[Row]:
+    listed: Mapping[str, Mapping[TopicPartition, SharePartitionOffset | None]] = {}
+    if described:
+        listed = await partial.each_of(
+            client.admin.list_share_group_offsets(dict.fromkeys(described))
+        )
+    rows = []
+    for name, group in described.items():
+        offsets = listed.get(name, {})
+        owners: dict[TopicPartition, list[Row]] = {}
+        for member in group.members:
+            its = {"client": member.client_id, "host": member.host, "member": member.member_id}
+            for tp in member.assignment:
+                owners.setdefault(tp, []).append(its)
+        tps = sorted({*offsets, *owners})
+        ends = await client.list_offsets(dict.fromkeys(tps, "latest")) if tps else {}
+        for tp in tps:
+            offset = offsets.get(tp)
+            rows.append(
+                {
+                    **_partition(name, tp, is_share=True),
+                    "start_offset": offset and offset.start_offset,
+                    "log_end": ends[tp],
+                    "lag": offset and offset.lag,
+                    **_joined(owners.get(tp, [])),
+                }
+            )
+    return rows
+
+
+def _joined(owners: list[Row]) -> Row:
+    """Returns the columns of a partition's owners; several members of a share group may own it."""
+    return {
+        name: ",".join(dict.fromkeys(owner[name] for owner in owners)) or None
+        for name in ("client", "host", "member")
+    }
