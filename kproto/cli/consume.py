@@ -26,7 +26,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "prints the records that arrive from now on; with --group, continues at the committed "
         "offsets. Ctrl-C ends the command; a group member then commits what was printed.",
     )
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    parser.add_argument("topics", nargs="+", metavar="TOPIC", help="a name or a pattern")
     add_range(parser)
     _add_output(parser)
     group = parser.add_argument_group("group")

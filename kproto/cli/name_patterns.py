@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 
 from ..client import Client
 from .command_error import CommandError
 
-__all__ = ["expanded", "has_pattern", "is_pattern", "topics_of"]
+__all__ = ["expanded", "has_pattern", "is_pattern", "subscribed", "topics_of"]
 
 
 def is_pattern(name: str) -> bool:
@@ -51,3 +52,14 @@ async def topics_of(
     wanted = list(names)
     known = sorted(await client.admin.list_topics()) if has_pattern(wanted) else []
     return expanded(wanted, known, what="topic", needs_match=needs_match)
+
+
+def subscribed(names: Iterable[str]) -> list[str] | re.Pattern[str]:
+    """Returns the topics to which a group subscribes: a regular expression if there is a pattern.
+
+    The group then also reads topics that are created later, if a pattern matches them.
+    """
+    wanted = list(dict.fromkeys(names))
+    if not has_pattern(wanted):
+        return wanted
+    return re.compile("|".join(map(translate, wanted)))

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -15,13 +15,16 @@ from ..client import Client, Consumer, GroupConsumer, TopicPartition
 from ..clock import SYSTEM_CLOCK
 from ..records.record import Record
 from ..wire.errors import ConfigurationError, DecodeError
+from .added_partitions import PartitionWatch, with_added
 from .command_error import CommandError
 from .last_records import find_last_records
+from .name_patterns import subscribed, topics_of
 from .open_client import client_of, properties_of
 from .output import write_all
 from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
 from .signals import run_until_signal
+from .tables import counted
 from .times import moment_of
 
 __all__ = ["run"]
@@ -128,28 +131,52 @@ class _Printing:
             found = await client.list_offsets(times)
             # Without a record of the time or later, a partition ends at its present end.
             self._ends = {tp: log_ends[tp] if at < 0 else at for tp, at in found.items()}
-        consumer = client.consumer(
-            partitions,
-            group=None,
-            start=await self._start(client, partitions),
-            stop_at_end=options.until_end or options.until is not None,
-            **self._arguments,
-        )
         only_values = is_value_only(options) and self._left is None and not self._ends
-        async with consumer, aclosing(self._fetched(consumer, only_values=only_values)) as lists:
+        start = await self._start(client, partitions)
+        async with AsyncExitStack() as stack:
+            opened = self._open(client, partitions, start, only_values=only_values)
+            lists: AsyncIterator[_Fetched] = await stack.enter_async_context(opened)
+            if not options.partitions and not self._has_end:
+                watch = PartitionWatch(client, options.topics, partitions)
+                both = with_added(
+                    lists,
+                    watch,
+                    lambda tps: self._open(client, tps, "earliest", only_values=only_values),
+                )
+                lists = await stack.enter_async_context(aclosing(both))
             async for fetched in self._until_quiet(lists):
                 if self._print(fetched, only_values=only_values):
                     return
 
+    @property
+    def _has_end(self) -> bool:
+        """True if the command ends at offsets that it finds at its start."""
+        return bool(self._options.until_end) or self._options.until is not None
+
+    @asynccontextmanager
+    async def _open(
+        self, client: Client, tps: list[TopicPartition], start: Any, *, only_values: bool
+    ) -> AsyncGenerator[AsyncIterator[_Fetched]]:
+        """Opens a consumer of partitions; yields its records, in lists."""
+        consumer = client.consumer(
+            tps, group=None, start=start, stop_at_end=self._has_end, **self._arguments
+        )
+        async with consumer, aclosing(self._fetched(consumer, only_values=only_values)) as lists:
+            yield lists
+
     async def _partitions(self, client: Client) -> list[TopicPartition]:
-        """Returns the partitions to read. Raises CommandError for a missing partition."""
+        """Returns the partitions to read.
+
+        Raises CommandError for a missing partition, and for a pattern that matches no topic.
+        """
         found: list[TopicPartition] = []
-        for name in dict.fromkeys(self._options.topics):
+        for name in await topics_of(client, dict.fromkeys(self._options.topics), needs_match=True):
             there = sorted((await client.topic(name)).partitions)
             for number in self._options.partitions:
                 if number not in there:
                     raise CommandError(
-                        f"{name} has no partition {number}: it has {len(there)} partitions"
+                        f"{name} has no partition {number}: it has "
+                        f"{counted(len(there), 'partition')}"
                     )
             found += [(name, n) for n in self._options.partitions or there]
         return found
@@ -212,7 +239,7 @@ class _Printing:
         if self._left == 0:
             return
         async with client.consumer(
-            options.topics,
+            subscribed(options.topics),
             group=options.group,
             auto_commit=False,
             **arguments,

@@ -20,7 +20,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "are escaped, and long lines are cut at the width of the terminal. Programs use kproto "
         "consume.",
     )
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    parser.add_argument("topics", nargs="+", metavar="TOPIC", help="a name or a pattern")
     add_range(parser, last=10)
     group = parser.add_argument_group("output")
     add_filters(group)

@@ -147,7 +147,8 @@ async def _delete(client: Client, options: argparse.Namespace) -> int:
     if has_pattern(names):
         names = await named_groups(client, names, needs_match=True)
     names = list(dict.fromkeys(names))
-    if not confirm(options, f"delete {named(names, 'group')} with their offsets"):
+    whose = "its" if len(names) == 1 else "their"
+    if not confirm(options, f"delete {named(names, 'group')} with {whose} offsets"):
         return 1
     await client.admin.delete_consumer_groups(names)
     return 0

@@ -111,7 +111,8 @@ def _print_created(options: argparse.Namespace, created: Iterable[Any]) -> None:
 
 async def _delete(client: Client, options: argparse.Namespace) -> int:
     names = await topics_of(client, dict.fromkeys(options.names), needs_match=True)
-    if not confirm(options, f"delete {named(names, 'topic')} with their records"):
+    whose = "its" if len(names) == 1 else "their"
+    if not confirm(options, f"delete {named(names, 'topic')} with {whose} records"):
         return 1
     await client.admin.delete_topics(names)
     return 0
