@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from ..wire.counted import counted
 from ..wire.uuid import Uuid
 from .api_error import api_error
 from .leader_and_isr import LeaderAndIsr
@@ -76,7 +77,8 @@ class Topic:
         if not 0 <= index < len(self.partitions):
             raise api_error(
                 "UNKNOWN_TOPIC_OR_PARTITION",
-                f"topic {self.name!r} has {len(self.partitions)} partitions, and none is {index}",
+                f"topic {self.name!r} has {counted(len(self.partitions), 'partition')}, and none "
+                f"is {index}",
             )
         return self.partitions[index]
 

@@ -13,7 +13,8 @@ from ..schema.study import (
     MessageChange,
     VersionChanges,
 )
-from .tables import counted, print_json, print_table, ranges_text
+from ..wire.counted import counted
+from .tables import print_json, print_table, ranges_text
 
 __all__ = ["print_definitions"]
 

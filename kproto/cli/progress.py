@@ -6,6 +6,7 @@ import sys
 from typing import Final
 
 from ..clock import SYSTEM_CLOCK, Clock
+from ..wire.counted import counted
 
 __all__ = ["Progress", "amount"]
 
@@ -58,7 +59,7 @@ class Progress:
     def text(self) -> str:
         """Returns the sum: records, bytes, seconds, and the rate."""
         elapsed = max(self._clock.monotonic() - self.begun, 0.001)
-        records = "1 record" if self.records == 1 else f"{self.records:,} records"
+        records = counted(self.records, "record", separator=",")
         return (
             f"{records}, {amount(self.bytes)} in {elapsed:.1f} s "
             f"({self.records / elapsed:,.0f} records/s)"

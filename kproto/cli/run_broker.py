@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..broker import BrokerSettings, Cluster, Listener, ServerTls
+from ..wire.counted import counted
 from ..wire.errors import ConfigurationError
 from .broker import ListenerToOpen, TopicToCreate
 
@@ -45,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     if options.racks and len(options.racks) != options.brokers:
         raise ConfigurationError(
-            f"--rack is given {len(options.racks)} times, and there are {options.brokers} brokers "
-            "(--brokers); pass it once for each broker"
+            f"--rack is given {counted(len(options.racks), 'time')}, and --brokers is "
+            f"{options.brokers}; pass --rack once for each broker"
         )
     cluster = Cluster(options.brokers, racks=options.racks or None, settings=settings)
     asyncio.run(_serve(cluster, options.topics))

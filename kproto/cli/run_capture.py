@@ -36,6 +36,7 @@ from ..study.flows import ConnectionEvent, OtherTraffic, events_of_recording, ev
 from ..study.pcap import SkippedPackets, is_capture, read_segments
 from ..study.recording import is_recording, read_recording
 from ..wire.checks import check_whole_number
+from ..wire.counted import counted
 from ..wire.errors import ConfigurationError, DecodeError, KprotoError
 from .command_error import CommandError
 from .run_proxy import event_filter
@@ -132,8 +133,9 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
     sys.stdout.flush()
     if gaps:
         _report(
-            f"{missing_bytes} bytes, at {gaps} places, were not captured, or were skipped up to "
-            "the next frame: the sums lack their messages, or count them as unanswered"
+            f"{counted(missing_bytes, 'byte')}, at {counted(gaps, 'place')}, were not captured, or "
+            "were skipped up to the next frame: the sums lack their messages, or count them as "
+            "unanswered"
         )
     if broken is not None:
         raise broken

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from ..client import Client, Consumer, GroupConsumer, TopicPartition
 from ..clock import SYSTEM_CLOCK
 from ..records.record import Record
+from ..wire.counted import counted
 from ..wire.errors import ConfigurationError, DecodeError
 from .added_partitions import PartitionWatch, with_added
 from .command_error import CommandError
@@ -24,7 +25,6 @@ from .output import write_all
 from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
 from .signals import run_until_signal
-from .tables import counted
 from .times import moment_of
 
 __all__ = ["run"]

@@ -10,9 +10,10 @@ from pathlib import Path
 from ..schema import study
 from ..schema.definition_folders import release_folder
 from ..schema.specs import MessageSpec
+from ..wire.counted import counted
 from .diff_definitions import print_definitions
 from .selection import definitions_from_options
-from .tables import counted, print_json, print_table, ranges_text
+from .tables import print_json, print_table, ranges_text
 
 __all__ = ["run"]
 

@@ -11,6 +11,7 @@ from ..schema import study
 from ..schema.definitions import Definitions, union
 from ..schema.message_lookup import find_messages
 from ..schema.specs import MessageSpec
+from ..wire.counted import counted
 from .inspect_errors import print_error, print_errors, print_hint
 from .selection import definitions_from_options
 from .tables import print_json, print_table, print_wrapped
@@ -192,7 +193,8 @@ def _layout(message: MessageSpec, known: Definitions, version: int, *, as_json: 
         )
     if note is not None:
         print(f"v{version}: {_note_words(note)}")
-    print(f"{'' if size is not None else 'at least '}{least} bytes{_header(message, version)}")
+    bound = "" if size is not None else "at least "
+    print(f"{bound}{counted(least, 'byte')}{_header(message, version)}")
     if not rows:
         print("no fields")
         return

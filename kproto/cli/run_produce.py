@@ -16,6 +16,7 @@ from ..client import Client, DeliveryError, Producer, ProducerRecord
 from ..client.producer_record import as_record
 from ..clock import SYSTEM_CLOCK
 from ..security.properties import read_values
+from ..wire.counted import counted, were
 from ..wire.errors import ConfigurationError, EncodeError, KprotoError
 from .command_error import CommandError
 from .input_chunks import STDIN, InputEnd, read_input
@@ -220,7 +221,7 @@ class _Sending:
         if self._failed:
             count = len(self._failed)
             print(
-                f"kproto: {count} record{'s were' if count > 1 else ' was'} not acknowledged in "
+                f"kproto: {counted(count, 'record')} {were(count)} not acknowledged in "
                 f"all: {self._store_failed()}",
                 file=sys.stderr,
             )

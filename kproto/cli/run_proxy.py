@@ -20,6 +20,7 @@ from ..proxy import EventFilter, Proxy, ProxySettings, event_as_json, event_as_t
 from ..proxy.event_log import parse_apis
 from ..study.conversations import TrafficEvent
 from ..study.recording import Recorder
+from ..wire.counted import counted, were
 from .command_error import CommandError
 from .read_properties import properties_from_options
 from .selection import message_classes_from_options
@@ -161,7 +162,8 @@ async def _serve(
         print(f"kproto: the log ends: {error.strerror}; the proxy continues", file=sys.stderr)
 
     def dropped_line(count: int) -> str:
-        text = f"{count} lines were dropped here, because the log was not read in time"
+        lines = counted(count, "line")
+        text = f"{lines} {were(count)} dropped here, because the log was not read in time"
         return json.dumps({"notice": text}) if options.json else text
 
     def write_line(line: str) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from .. import messages
 from ..fuzz.vectors import vector_lines
 from ..protocol.message_classes import definitions_in
+from ..wire.counted import counted
 from .command_error import CommandError
 from .selection import import_package, message_names
-from .tables import counted
 
 __all__ = ["run"]
 

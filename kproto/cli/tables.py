@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
+from ..wire.counted import counted
+
 __all__ = [
-    "counted",
     "named",
     "print_json",
     "print_table",
@@ -33,11 +34,6 @@ _BELOW: Final = 10
 
 #: The parts between which a cell may be wrapped: words, and the words of a CamelCase name.
 _PIECE: Final = re.compile(r"(?:[A-Z]+(?![a-z])|[A-Z]?[^A-Z\s]+|[A-Z])\s*")
-
-
-def counted(number: int, noun: str) -> str:
-    """Returns a number and its noun, such as `1 message` and `2 messages`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def named(names: Sequence[str], noun: str) -> str:

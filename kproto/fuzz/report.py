@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from ..wire.counted import counted
 from .case import ONE_WAY, Answer, Case, MessageVersion, Outcome, printable
 from .judging import HARMLESS, Verdict
 from .known_findings import KnownFinding, known_from_finding, spans
@@ -125,8 +126,8 @@ def _lines(result: Result) -> Iterator[str]:
     messages = {message_version.name for message_version in result.tried}
     yield f"{result.implementation}, judged by {result.judge}, seed {result.seed}"
     yield (
-        f"{_counted(result.cases, 'case')} of {_counted(len(messages), 'message')}, "
-        f"{_counted(len(result.tried), 'version')}: "
+        f"{counted(result.cases, 'case')} of {counted(len(messages), 'message')}, "
+        f"{counted(len(result.tried), 'version')}: "
         + ", ".join(
             f"{count} {what.replace('_', ' ')}" for what, count in sorted(result.outcomes.items())
         )
@@ -135,7 +136,7 @@ def _lines(result: Result) -> Iterator[str]:
     for name, found in sorted(result.one_way.items()):
         yield f"{name.replace('_', ' ')}: {_shortened(found)}"
     if result.restarts:
-        yield f"restarted {_counted(result.restarts, 'time')}"
+        yield f"restarted {counted(result.restarts, 'time')}"
     if result.stopped:
         yield f"stopped early: {result.stopped}"
     for finding in result.findings:
@@ -144,21 +145,15 @@ def _lines(result: Result) -> Iterator[str]:
     harmless = len(result.findings) - len(result.harmful)
     yield ""
     if result.known:
-        times = _counted(sum(result.known.values()), "time")
-        yield f"{_counted(len(result.known), 'known finding')}, {times}"
+        times = counted(sum(result.known.values()), "time")
+        yield f"{counted(len(result.known), 'known finding')}, {times}"
     for each in result.unseen:
         yield f"known, but not found in this run: {json.dumps(each.to_json())}"
     yield (
-        _counted(len(result.harmful), "finding")
-        + (f", and {harmless} harmless" if harmless else "")
+        counted(len(result.harmful), "finding") + (f", and {harmless} harmless" if harmless else "")
         if result.findings
         else "no findings"
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    """Returns a number and its noun, such as `1 finding` and `2 findings`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
@@ -194,7 +189,7 @@ def broker_text(report: dict[str, Any]) -> str:
     """Returns the report of a run against a broker as text; `report` is its JSON data."""
     lines = [
         f"{report['implementation']}, seed {report['seed']}",
-        f"{_counted(report['cases'], 'frame')}: "
+        f"{counted(report['cases'], 'frame')}: "
         + ", ".join(f"{count} {what}" for what, count in report["outcomes"].items()),
         "kinds: "
         + ", ".join(f"{kind} {count}" for kind, count in report["tried"]["frames"]["-"].items()),
@@ -209,7 +204,7 @@ def broker_text(report: dict[str, Any]) -> str:
             lines.append(f"    not shrunk: {finding['unshrunk']}")
     lines += [
         "",
-        _counted(len(report["findings"]), "finding") if report["findings"] else "no findings",
+        counted(len(report["findings"]), "finding") if report["findings"] else "no findings",
     ]
     return printable("\n".join(lines) + "\n")
 

@@ -16,6 +16,7 @@ from ...client.admin import (
     PatternType,
     ResourceType,
 )
+from ...wire.counted import counted
 from ...wire.errors import ConfigurationError
 from ..command_error import CommandError
 from .confirming import confirm
@@ -123,7 +124,7 @@ async def _remove(client: Client, options: argparse.Namespace) -> int:
     if not found:
         raise CommandError("no ACL matches; nothing was removed")
     rows = (" ".join(str(cell) for cell in _row(acl).values()) for acl in found)
-    if not confirm(options, f"remove {len(found)} ACLs ({'; '.join(rows)})"):
+    if not confirm(options, f"remove {counted(len(found), 'ACL')} ({'; '.join(rows)})"):
         return 1
     deleted = await client.admin.delete_acls([acl_filter])
     _print(options, (acl for acls in deleted.values() for acl in acls))

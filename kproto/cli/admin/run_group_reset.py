@@ -9,8 +9,8 @@ from typing import Any
 
 from ...client import Client, TopicPartition
 from ...client.admin import AdminError
+from ...wire.counted import counted
 from ..command_error import CommandError
-from ..tables import counted
 from ..times import moment_of
 from .confirming import confirm
 from .group_resets import Bounds, offsets_of_file, reset_rows, shifted

@@ -9,10 +9,11 @@ from typing import Any, Final
 from ...client import Client
 from ...client.admin import AdminError
 from ...clock import SYSTEM_CLOCK
+from ...wire.counted import counted
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ..command_error import CommandError
 from ..name_patterns import has_pattern, topics_of
-from ..tables import counted, named
+from ..tables import named
 from ..terminal_words import terminal_text
 from .confirming import confirm
 from .group_rows import Row, described_rows, lag_columns, lag_rows

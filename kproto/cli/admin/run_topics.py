@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from ...client import Client, NewTopic, TopicPartition
 from ...client.admin import AdminError, TopicDescription
+from ...wire.counted import counted
 from ...wire.errors import BrokerResponseError, ConfigurationError
 from ..command_error import CommandError
 from ..name_patterns import expanded, has_pattern, topics_of
-from ..tables import counted, named
+from ..tables import named
 from ..times import moment_of
 from .confirming import confirm
 from .rows import print_rows

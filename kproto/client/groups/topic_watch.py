@@ -11,6 +11,7 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Final
 
 from ...protocol.error_codes import code_of
+from ...wire.counted import counted
 from ..metadata.cluster import TopicInfo
 from .assignors.subscriptions import TopicRacks
 from .subscription import Subscription
@@ -168,7 +169,7 @@ class TopicWatch:
         before = self._counts[topic]
         if count == before:
             return None
-        return f"topic {topic} has {count} partitions, and had {before}"
+        return f"topic {topic} has {counted(count, 'partition')}, and had {before}"
 
     def is_for_subscription(self, subscription: Subscription) -> bool:
         """Returns True if the member has joined with `subscription`."""

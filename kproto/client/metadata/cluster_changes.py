@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ...wire.counted import counted
 from ..settings import Address
 from .cluster import Cluster, TopicInfo
 
@@ -78,6 +79,6 @@ def _of_topic(before: TopicInfo, now: TopicInfo) -> Iterator[str]:
         yield f"topic {now.name}: leaders moved: {', '.join(moved[:_NAMED])}{more}"
     if len(now.partitions) > len(before.partitions):
         yield (
-            f"topic {now.name} has {len(now.partitions)} partitions, before it had "
+            f"topic {now.name} has {counted(len(now.partitions), 'partition')}, before it had "
             f"{len(before.partitions)}"
         )

@@ -17,6 +17,7 @@ from ...messages.metadata_response import MetadataResponse
 from ...protocol.error_codes import code_of, error_of_code, raise_for_code
 from ...unclosed import finalize
 from ...wire.checks import check_whole_number
+from ...wire.counted import counted
 from ...wire.errors import (
     BrokerConnectionError,
     BrokerResponseError,
@@ -482,7 +483,8 @@ class ClusterView:
         if partition not in info.partitions:
             raise error_of_code(
                 _NO_SUCH_TOPIC,
-                f"topic {topic!r} has {len(info.partitions)} partitions, and none is {partition}",
+                f"topic {topic!r} has {counted(len(info.partitions), 'partition')}, and none is "
+                f"{partition}",
             )
         if not self._has_leader(info, partition):
             info = await self._refresh_topic_until(

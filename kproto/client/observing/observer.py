@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from ...messages.base import Message
+from ...wire.counted import counted, were
 from ...wire.errors import BrokerResponseError, KprotoError
 from .calls import CompletedBatch, HookCalls
 from .connection_watch import NO_WATCH, ConnectionWatch
@@ -211,7 +212,9 @@ class Observer:
         target = format_target(batch.topic, batch.partition)
         if isinstance(error, BrokerResponseError) and error.name in _FENCED:
             log(logging.WARNING, "the producer was fenced at %s: %s", target, error)
-        log(logging.INFO, "%d records for %s were not stored: %s", sum(failed), target, error)
+        total = sum(failed)
+        text = "%s for %s %s not stored: %s"
+        log(logging.INFO, text, counted(total, "record"), target, were(total), error)
 
     # Consumers
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from ...protocol.broker_errors import ProducerFencedError
 from ...protocol.error_codes import code_of
+from ...wire.counted import counted, were
 from ...wire.errors import AuthenticationError, KprotoError
 from ..producer_record import ProducerRecord
 
@@ -71,7 +72,8 @@ class DeliveryError(KprotoError):
         target = topic if partition < 0 else f"{topic}[{partition}]"
         if len(self.by_topic) > 1:
             target = ", ".join(sorted(self.by_topic))
-        what = f"{len(self.records)} records for {target} were not acknowledged"
+        number = len(self.records)
+        what = f"{counted(number, 'record')} for {target} {were(number)} not acknowledged"
         text = f"{what if self.records else target}: {cause}"
         if self.dropped:
             text += (

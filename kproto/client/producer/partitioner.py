@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
+from ...wire.counted import counted
 from ...wire.errors import EncodeError
 from ..metadata.cluster import TopicInfo
 from .murmur2 import murmur2, murmur2_of_keys
@@ -204,7 +205,8 @@ def _user_function(
         if type(found) is not int or found not in info.partitions:
             raise EncodeError(
                 f"the partitioner returned {found!r:.80} for {_described(info.name, key)}; it must "
-                f"return a partition of the topic, which has {len(everything)} partitions"
+                "return a partition of the topic, which has "
+                f"{counted(len(everything), 'partition')}"
             )
         return found
 

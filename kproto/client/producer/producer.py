@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self
 from ...records.type_variables import K, V
 from ...unclosed import finalize, warn_unclosed
 from ...wire.checks import check_whole_number
+from ...wire.counted import counted, were
 from ...wire.errors import ConfigurationError, RequestTimeoutError
 from ..core.tasks import shielded
 from ..metadata.cluster_view import ClusterView
@@ -160,10 +161,11 @@ class Producer(Generic[K, V]):
         found = []
         counts = accumulator.incomplete_by_topic() + accumulator.failed_deliveries.count_by_topic()
         if counts:
-            what = f"{counts.total()} records for {', '.join(sorted(counts))}"
-            text = "%s were not acknowledged, and their producer was not closed"
-            log(logging.WARNING, text, what)
-            found.append(f"{what} that were not acknowledged")
+            total = counts.total()
+            what = f"{counted(total, 'record')} for {', '.join(sorted(counts))}"
+            text = "%s %s not acknowledged, and their producer was not closed"
+            log(logging.WARNING, text, what, were(total))
+            found.append(f"{what} that {were(total)} not acknowledged")
         manager = accumulator.transaction
         if manager is not None and manager.is_open:
             what = f"an open transaction of transactional id {manager.transactional_id!r}"
@@ -382,10 +384,14 @@ class Producer(Generic[K, V]):
         if not await self._within_timeout(timeout_ms, self._until_all_completed()):
             waiting = len(self._appender.append_queues.tickets())
             incomplete = self._accumulator.incomplete_records
-            calls = f", and {waiting} calls have more records" if waiting else ""
+            calls = ""
+            if waiting:
+                have = "has" if waiting == 1 else "have"
+                calls = f", and {counted(waiting, 'call')} {have} more records"
             if waiting or incomplete:
                 raise RequestTimeoutError(
-                    f"{incomplete} records were not acknowledged within {timeout_ms} ms{calls}"
+                    f"{counted(incomplete, 'record')} {were(incomplete)} not acknowledged within "
+                    f"{timeout_ms} ms{calls}"
                 )
         self._raise_unretrieved()
 

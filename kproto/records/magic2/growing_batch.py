@@ -24,7 +24,7 @@ from .record_decoding import RecordReader
 from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_exact, encode_head, encode_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ...wire.buffers import BytesLike
     from ..header_block import Header

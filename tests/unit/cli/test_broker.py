@@ -154,7 +154,7 @@ def test_it_asks_for_rights() -> None:
         (["--brokers", "0"], 2, "brokers is 0"),
         (["--release", "5.0"], 2, "release: no release is called '5.0'"),
         (["--replica-selector", "Nearest"], 2, "replica_selector is 'Nearest'"),
-        (["--brokers", "3", "--rack", "a"], 2, "--rack is given 1 times, and there are 3 brokers"),
+        (["--brokers", "3", "--rack", "a"], 2, "--rack is given 1 time, and --brokers is 3"),
         (
             ["--listener", "SSL://localhost:0", "--tls-certificate", "/nowhere"],
             2,

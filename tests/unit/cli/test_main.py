@@ -84,3 +84,27 @@ def test_closed_standard_output_is_no_fault() -> None:
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "module", ["kproto.cli", "kproto.cli.admin.topics", "kproto.client.client"]
+)
+def test_ctrl_c_during_an_import_is_quiet(module: str) -> None:
+    program = f"""
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupts(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+from kproto.__main__ import process
+sys.argv = ["kproto", "topics", "-b", "localhost:1"]
+sys.exit(process())
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "")

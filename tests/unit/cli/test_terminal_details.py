@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import os
 import subprocess
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kproto import Client
 from kproto.broker import BrokerSettings
 from tests.support.admin_commands import rows_of
 from tests.support.cli_runs import Run, runner
@@ -196,3 +199,68 @@ def test_missing_resource_hides_no_configs(kproto: Run, topic: str) -> None:
     assert found.code == 1
     assert any("retention.ms" in line for line in found.lines())
     assert "UNKNOWN_TOPIC_OR_PARTITION" in found.err[-1]
+
+
+@pytest.mark.parametrize("verb", ["producers", "hanging"])
+def test_missing_topic_hides_no_producers(kproto: Run, topic: str, verb: str) -> None:
+    kproto("produce", topic, "-p", "1", stdin=b"a")
+    found = kproto("transactions", verb, topic, "missing", f"{topic}:7", "--json")
+    producers = [json.loads(line) for line in found.lines()]
+    assert [(row["topic"], row["partition"]) for row in producers] == (
+        [(topic, 1)] if verb == "producers" else []
+    )
+    assert (found.code, len(found.err)) == (1, 1)
+    assert "'missing': UNKNOWN_TOPIC_OR_PARTITION" in found.err[0]
+    found = kproto("transactions", verb, f"{topic}:1", f"{topic}:7")
+    assert (found.code, found.err) == (
+        1,
+        [f"kproto: error: {topic} has no partition 7; it has 3 partitions"],
+    )
+
+
+def test_open_transaction_is_found_beside_a_missing_topic(
+    kproto: Run, bootstrap: str, topic: str
+) -> None:
+    async def leave_open() -> None:
+        async with (
+            Client(bootstrap) as client,
+            client.producer(transactional_id=f"open-{topic}") as producer,
+            producer.transaction() as transaction,
+        ):
+            await producer.send(topic, b"x", partition=1)
+            await transaction.leave_open()
+
+    asyncio.run(leave_open())
+    found = kproto("transactions", "describe", f"open-{topic}", "no-such-id", "--json")
+    (described,) = [json.loads(line) for line in found.lines()]
+    assert (found.code, described["transactional_id"]) == (1, f"open-{topic}")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["groups", "list", "--state", "foo"], "--state foo: use one of Empty, Stable, "),
+        (["groups", "list", "--type", "foo"], "--type foo: use one of Classic, Consumer, "),
+        (["transactions", "list", "--state", "foo"], "--state foo: use one of Empty, Ongoing, "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_unknown_state_lists_the_known_ones(kproto: Run, command: list[str], words: str) -> None:
+    found = kproto(*command)
+    assert (found.code, found.out) == (2, b"")
+    assert words in found.err[0]
+
+
+def test_empty_table_prints_nothing(kproto: Run, topic: str) -> None:
+    for command in (["topics", "list", "no-such-*"], ["configs", "list", f"topic/{topic}"]):
+        assert kproto(*command) == (0, b"", [])
+        assert kproto(*command, "--json") == (0, b"", [])
+        assert len(kproto(*command, "--csv").lines()) == 1
+
+
+def test_single_things_are_counted_in_the_singular(kproto: Run, topic: str) -> None:
+    kproto("topics", "create", f"{topic}.one", "--partitions", "1")
+    found = kproto("consume", f"{topic}.one", "-p", "1")
+    assert found.err == [f"kproto: error: {topic}.one has no partition 1: it has 1 partition"]
+    reset = ["groups", "reset", f"{topic}-one", "--topic", f"{topic}:0", "--to-latest"]
+    assert "commit 1 offset for the group" in kproto(*reset).err[0]

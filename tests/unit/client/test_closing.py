@@ -140,8 +140,8 @@ async def test_error_in_the_block_of_a_client_limits_the_flush(
 
         with pytest.raises(LookupError) as caught:
             await fail()
-        assert any("1 records for t[0] were not" in note for note in caught.value.__notes__)
-        assert "1 records for t[0] were not" in caplog.text
+        assert any("1 record for t[0] was not" in note for note in caught.value.__notes__)
+        assert "1 record for t[0] was not" in caplog.text
         assert [each.value for each in producers[0].undelivered["t"]] == [b"1"]
 
 
@@ -222,7 +222,7 @@ async def test_cancelled_close_reports_the_records_that_it_could_not_send(
             await asyncio.sleep(0.01)
             closing.cancel()
         assert closing.cancelled()
-    assert "1 records for t[0] were not" in caplog.text
+    assert "1 record for t[0] was not" in caplog.text
     assert [each.value for each in producer.undelivered["t"]] == [b"lost"]
     assert producer.is_closed
 

@@ -94,7 +94,7 @@ async def test_cancelled_producer_reports_records_that_no_broker_acks(
 
         await run_until_cancelled(work(), ready, kind)
     assert [each.value for each in producers[0].undelivered["t"]] == [b"lost"]
-    assert caplog.text.count("1 records for t[0] were not") == 1
+    assert caplog.text.count("1 record for t[0] was not") == 1
 
 
 @every_kind

@@ -400,7 +400,7 @@ def test_exit_of_the_interpreter_reports_lost_records_and_raises_nothing() -> No
         command = [sys.executable, *options, "-c", PROGRAM]
         environment = {**os.environ, "PYTHONDEVMODE": ""}  # it shows each ResourceWarning
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        assert "1 records for t were not acknowledged" in ended.stderr
+        assert "1 record for t was not acknowledged" in ended.stderr
         assert "Exception ignored" not in ended.stderr
         assert ("ResourceWarning: a consumer of the group 'billing'" in ended.stderr) == expected
         assert ("ResourceWarning: an embedded broker at" in ended.stderr) == expected

@@ -137,7 +137,7 @@ async def test_fenced_producer_is_logged(caplog: pytest.LogCaptureFixture) -> No
     (line,) = lines(caplog, logging.WARNING)
     assert line.startswith("the producer was fenced at t[0]: ")
     infos = lines(caplog, logging.INFO)
-    assert any(line.startswith("1 records for t[0] were not stored: ") for line in infos)
+    assert any(line.startswith("1 record for t[0] was not stored: ") for line in infos)
     assert sum(line.startswith("the producer has id") for line in infos) == 2
 
 

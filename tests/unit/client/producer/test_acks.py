@@ -102,6 +102,6 @@ async def test_undelivered_records_are_returned(batches: list[ProducerBatch]) ->
 def test_delivery_error_has_the_count_and_the_cause() -> None:
     cause = KprotoError("the reason")
     error = DeliveryError("t", 3, [ProducerRecord(b"v")], cause)
-    assert str(error) == "1 records for t[3] were not acknowledged: the reason"
+    assert str(error) == "1 record for t[3] was not acknowledged: the reason"
     assert (error.topic, error.partition, error.cause) == ("t", 3, cause)
     assert isinstance(error, KprotoError)

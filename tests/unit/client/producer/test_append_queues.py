@@ -469,7 +469,7 @@ async def test_flush_that_times_out_counts_waiting_records_and_calls() -> None:
             await loop_turn()
             flushing = asyncio.create_task(producer.flush(timeout_ms=50))
             await clock.advance(50)
-            words = "1 records were not acknowledged within 50 ms, and 2 calls have more records"
+            words = "1 record was not acknowledged within 50 ms, and 2 calls have more records"
             with pytest.raises(RequestTimeoutError, match=words):
                 await flushing
             release.set()

@@ -104,7 +104,7 @@ async def test_each_failed_send_has_its_own_record() -> None:
         assert (error.topic, error.partition) == ("t", 0)
         assert isinstance(error.cause, BrokerResponseError)
         assert error.cause.name == "MESSAGE_TOO_LARGE"
-        assert "1 records for t[0] were not acknowledged: MESSAGE_TOO_LARGE" in str(error)
+        assert "1 record for t[0] was not acknowledged: MESSAGE_TOO_LARGE" in str(error)
     assert len({id(error) for error in errors}) == 5
 
 
@@ -204,7 +204,7 @@ async def test_unknown_topic_fails_the_send() -> None:
         Client(broker.bootstrap, QUICK) as client,
         client.producer() as producer,
     ):
-        words = "1 records for nope were not .* UNKNOWN_TOPIC_OR_PARTITION .*; .* create no topics"
+        words = "1 record for nope was not .* UNKNOWN_TOPIC_OR_PARTITION .*; .* create no topics"
         with pytest.raises(DeliveryError, match=words) as raised:
             await producer.send("nope", b"v", key=b"k", timestamp=1, partition=None)
         assert raised.value.records == [ProducerRecord(b"v", b"k", (), 1)]

@@ -228,7 +228,7 @@ async def test_flush_raises_an_unretrieved_failure() -> None:
         await producer.enqueue("t", b"lost", key=b"k")
         with pytest.raises(DeliveryError, match="TOPIC_AUTHORIZATION_FAILED"):
             await seen
-        with pytest.raises(DeliveryError, match=r"1 records for t\[0\].*TOPIC_AUTH") as raised:
+        with pytest.raises(DeliveryError, match=r"1 record for t\[0\].*TOPIC_AUTH") as raised:
             await producer.flush()
         assert [(record.value, record.key) for record in raised.value.records] == [(b"lost", b"k")]
         await producer.flush()
@@ -248,7 +248,7 @@ async def test_error_of_a_block_notes_the_failed_records() -> None:
 
         with pytest.raises(RuntimeError, match="of the block") as raised:
             await block()
-        assert "1 records for t[0] were not acknowledged" in raised.value.__notes__[0]
+        assert "1 record for t[0] was not acknowledged" in raised.value.__notes__[0]
 
 
 async def test_closed_producer_refuses_enqueue() -> None:
@@ -515,7 +515,7 @@ async def test_flush_and_close_end_at_their_timeout() -> None:
         await clock.advance(299)
         assert not flushing.done()
         await clock.advance(1)
-        with pytest.raises(RequestTimeoutError, match=r"1 records were not .* within 300 ms"):
+        with pytest.raises(RequestTimeoutError, match=r"1 record was not .* within 300 ms"):
             await flushing
         assert not delivery.done()
         closing = asyncio.create_task(producer.close(timeout_ms=200))
@@ -546,7 +546,7 @@ async def test_error_of_a_block_is_raised_after_a_bounded_flush() -> None:
         await clock.advance(QUICK.error_flush_ms)
         with pytest.raises(RuntimeError, match="of the block") as raised:
             await running
-        assert "1 records for t[0] were not acknowledged" in raised.value.__notes__[0]
+        assert "1 record for t[0] was not acknowledged" in raised.value.__notes__[0]
 
 
 # --- Settings ---
