@@ -1,7 +1,9 @@
 """Holds the finalized features of a cluster, and applies UpdateFeatures (KIP-584, KIP-1022).
 
 The features and levels are those of Kafka 4.4.0. Of the features, transaction.version,
-group.version and share.version have an effect.
+group.version and share.version have an effect. streams.version is left out: as a broker of Kafka
+before 4.2, this broker neither serves nor lists StreamsGroupHeartbeat, and Kafka's brokers list no
+feature whose only production level is 0.
 """
 
 from __future__ import annotations
@@ -46,7 +48,6 @@ FEATURES: Final[Mapping[str, Feature]] = MappingProxyType(
         "kraft.version": Feature(0, 1, 0),
         _METADATA_VERSION: Feature(7, 33, 33),
         SHARE_VERSION: Feature(0, 2, 2),
-        "streams.version": Feature(0, 1, 1),
         TRANSACTION_VERSION: Feature(0, 2, 2),
     }
 )

@@ -28,6 +28,7 @@ SETTINGS = BrokerSettings(
 
 DIFFERENCES: dict[str, str] = {
     "metadata-quorum describe --replication": "log end offsets, and times of fetches",
+    "features describe": "the embedded broker serves no streams groups: no streams.version",
     "configs --describe --entity-type groups --entity-name s --all": (
         "by default the embedded broker assigns partitions without a delay, for fast tests"
     ),

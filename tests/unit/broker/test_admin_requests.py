@@ -284,7 +284,7 @@ def test_update_features(connection: RawConnection, version: int) -> None:
     def finalized() -> dict[str, int]:
         request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
         answer = connection.exchange(request, 4)
-        assert len(answer.supported_features) == 7
+        assert len(answer.supported_features) == 6
         return {it.name: it.max_version_level for it in answer.finalized_features}
 
     def update(name: str, level: int, kind: int = 1, *, validate_only: bool = False) -> str:

@@ -12,6 +12,7 @@ from kproto.messages.describe_producers_request import DescribeProducersRequest,
 from kproto.messages.describe_transactions_request import DescribeTransactionsRequest
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.list_transactions_request import ListTransactionsRequest
+from kproto.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from tests.support.embedded import ThreadedBroker, threaded_broker
 from tests.support.raw_connection import RawConnection
 from tests.unit.broker.raw_transactions import add, end, error, init, produce
@@ -121,7 +122,7 @@ def test_api_versions_has_the_transaction_version(version: int, level: int) -> N
     assert (("metadata.version", 7, 33) in supported) == has_features
 
 
-@pytest.mark.parametrize(("release", "count"), [("3.9.2", 0), ("4.0", 1), ("4.4", 6)])
+@pytest.mark.parametrize(("release", "count"), [("3.9.2", 0), ("4.0", 1), ("4.4", 5)])
 def test_features_are_those_of_the_release(release: str, count: int) -> None:
     with (
         threaded_broker(BrokerSettings(release=release)) as broker,
@@ -129,3 +130,16 @@ def test_features_are_those_of_the_release(release: str, count: int) -> None:
     ):
         request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
         assert len(connection.exchange(request, 3).finalized_features) == count
+
+
+def test_streams_groups_are_neither_served_nor_a_feature() -> None:
+    with threaded_broker() as broker, RawConnection(broker.bootstrap) as connection:
+        request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
+        answer = connection.exchange(request, 4)
+        names = {it.name for it in [*answer.supported_features, *answer.finalized_features]}
+        keys = {it.api_key for it in answer.api_keys}
+        assert "share.version" in names
+        assert ("streams.version" in names, StreamsGroupHeartbeatRequest.API_KEY in keys) == (
+            False,
+            False,
+        )
