@@ -37,10 +37,10 @@ from .headers import (
     HeaderColumn,
     binary_lengths,
     check_keys,
-    group_binary,
     headers_of_lists,
     join_binary,
 )
+from .pieces import group_binary
 from .record_sections import record_sections
 from .varints import varints
 

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow_numpy import binary_scalar, bounds, empty_bytes, lengths, number_array
-from .header_layouts import common_names, headers_by_layout, heads_of
-from .varints import NULL_LENGTH, varints
+from ..arrow_numpy import binary_scalar, empty_bytes, lengths, number_array
+from .header_names import common_names, heads_of
+from .pieces import Piece, group_binary, join_pieces, number_piece
+from .varints import NULL_LENGTH
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,25 +43,17 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
     Raises:
         ValueError: a key is null or not UTF-8; `args[1]` is the row.
     """
-    counts = check_keys(lists)
+    counts, names = _checked_names(lists)
     entries = lists.flatten()
-    keys, values = entries.field("key"), entries.field("value")
-    heads = None
-    names = None if values.null_count else common_names(counts, keys)
+    values = entries.field("value")
+    sizes = binary_lengths(values)
+    every = np.arange(len(sizes))
     if names is not None:
-        whole = headers_by_layout(names, values)
-        if whole is not None:
-            return HeaderColumn(counts, whole)
-        heads = heads_of(names, binary_lengths(values))
-    if heads is not None:
-        data = join_binary(heads, values)
+        heads = heads_of(names, sizes)
     else:
-        data = join_binary(
-            varints(binary_lengths(keys)),
-            keys.cast(pa.binary()),
-            varints(binary_lengths(values)),
-            values,
-        )
+        keys = entries.field("key").cast(pa.binary())
+        heads = [number_piece(binary_lengths(keys)), Piece(keys, every), number_piece(sizes)]
+    data = join_pieces(len(sizes), [*heads, Piece(values, every)])
     ends = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ends[1:])
     return HeaderColumn(counts, group_binary(data, ends))
@@ -68,6 +61,14 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
 
 def check_keys(lists: pa.Array) -> Int64s:
     """Checks the keys of the headers; returns the number of headers of each list.
+
+    Raises ValueError as `headers_of_lists` does.
+    """
+    return _checked_names(lists)[0]
+
+
+def _checked_names(lists: pa.Array) -> tuple[Int64s, tuple[bytes, ...] | None]:
+    """Returns the number of headers of each list, and the names that all lists share, if they do.
 
     Raises ValueError as `headers_of_lists` does.
     """
@@ -79,12 +80,15 @@ def check_keys(lists: pa.Array) -> Int64s:
         there = entries.is_valid().to_numpy(zero_copy_only=False)
         there = there & keys.is_valid().to_numpy(zero_copy_only=False)
         raise ValueError("the key of a header is null", _row_of(counts, ~there))
+    names = common_names(counts, keys)
+    if names is not None:
+        keys = keys.slice(0, len(names))
     try:
         keys.validate(full=True)
     except pa.ArrowInvalid:
         wrong = np.array([not _is_text(key.as_buffer()) for key in keys])
         raise ValueError("the key of a header is no UTF-8", _row_of(counts, wrong)) from None
-    return counts
+    return counts, names
 
 
 def _row_of(counts: Int64s, entries: npt.NDArray[np.bool_]) -> int:
@@ -102,16 +106,6 @@ def _is_text(data: pa.Buffer) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def group_binary(pieces: pa.Array, ends: Int64s) -> pa.Array:
-    """Joins consecutive byte strings into groups.
-
-    `ends` has a 0, then for each group the index after its last byte string.
-    """
-    offsets = np.ascontiguousarray(bounds(pieces)[ends], dtype=np.int32)
-    data = pieces.buffers()[2] or pa.py_buffer(b"")
-    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(offsets), data])
 
 
 def binary_lengths(array: pa.Array) -> Int64s:

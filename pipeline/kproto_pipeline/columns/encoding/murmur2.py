@@ -38,16 +38,16 @@ def partition_hashes(keys: pa.Array) -> Int64s:
     with np.errstate(over="ignore"):
         hashed = _SEED ^ lengths.astype(np.uint32)
         words = lengths // 4
-        # Sort the longest keys first, so that the keys with another word are always the first rows.
-        order = np.argsort(-words, kind="stable")
-        begins, words, tails, hashed = (
-            begins[order],
-            words[order],
-            lengths[order] % 4,
-            hashed[order],
-        )
+        tails = lengths % 4
+        order: Int64s | None = None
+        most = int(words.max())
+        if most != words.min():
+            # Sort the longest keys first, so that the keys with another word are always the first
+            # rows.
+            order = np.argsort(-words, kind="stable")
+            begins, words, tails, hashed = begins[order], words[order], tails[order], hashed[order]
         ascending = -words
-        for number in range(int(words[0])):
+        for number in range(most):
             rows = int(np.searchsorted(ascending, -number, side="left"))
             word = _words(data, begins[:rows] + 4 * number) * _MULTIPLIER
             word = (word ^ word >> np.uint32(24)) * _MULTIPLIER
@@ -59,14 +59,15 @@ def partition_hashes(keys: pa.Array) -> Int64s:
             hashed[ending] = (hashed[ending] ^ rest) * _MULTIPLIER
         hashed = (hashed ^ hashed >> np.uint32(13)) * _MULTIPLIER
         hashed ^= hashed >> np.uint32(15)
+    hashed &= np.uint32(0x7FFFFFFF)
+    if order is None:
+        return hashed.astype(np.int64)
     found = np.empty(count, dtype=np.int64)
-    found[order] = hashed & np.uint32(0x7FFFFFFF)
+    found[order] = hashed
     return found
 
 
 def _words(data: npt.NDArray[np.uint8], at: Int64s) -> npt.NDArray[np.uint32]:
     """Returns the four bytes at each position as a little-endian integer."""
-    found: npt.NDArray[np.uint32] = data[at].astype(np.uint32)
-    for shift in (1, 2, 3):
-        found |= data[at + shift].astype(np.uint32) << np.uint32(8 * shift)
-    return found
+    words: npt.NDArray[np.uint32] = np.ndarray(len(data) - 3, "<u4", data, strides=(1,))
+    return words[at]

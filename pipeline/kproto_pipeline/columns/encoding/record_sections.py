@@ -8,6 +8,7 @@ adds the batch header, the checksum and the compression.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from ..arrow_numpy import binary_scalar, bounds
 from .headers import binary_lengths, join_binary
+from .pieces import Piece, join_pieces, number_piece
 from .varints import varint_sizes, varints
 
 if TYPE_CHECKING:
@@ -47,43 +49,40 @@ def record_sections(
     headers: HeaderColumn,
     *,
     batch_bytes: int,
+    order: Int64s | None = None,
     ends: Iterable[int] | None = None,
 ) -> Iterator[EncodedRows]:
-    """Yields the rows in order, split into batches of up to `batch_bytes` uncompressed bytes.
+    """Yields the rows, split into batches of up to `batch_bytes` uncompressed bytes.
 
-    A larger row is alone in its batch. Offsets begin at 0 in each batch. `ends` has the end of each
-    group of rows, in ascending order; a batch has rows of one group only. By default all rows are
-    one group. One call for many small groups takes much less time than one call per group.
+    A larger row is alone in its batch. Offsets begin at 0 in each batch. `order` has the indexes of
+    all rows in the order in which they are encoded; the default is their own order. `ends` has the
+    end of each group of rows in this order, ascending; a batch has rows of one group only. By
+    default all rows are one group. One call for many small groups takes much less time than one
+    call per group.
     """
     rows = len(keys)
     if not rows:
         return
-    key_lengths, value_lengths = binary_lengths(keys), binary_lengths(values)
-    counts = headers.counts
-    sizes = (
-        2
-        + varint_sizes(key_lengths)
-        + np.maximum(key_lengths, 0)
-        + varint_sizes(value_lengths)
-        + np.maximum(value_lengths, 0)
-        + varint_sizes(counts)
-        + binary_lengths(headers.data)
-    )
+    order = np.arange(rows) if order is None else order
+    lengths = [binary_lengths(keys), binary_lengths(values), headers.counts]
+    sizes = binary_lengths(headers.data) + 2
+    for each in lengths:
+        sizes += varint_sizes(each)
+    for each in lengths[:2]:
+        sizes += np.maximum(each, 0)
+    sizes = sizes[order]
     starts = _batch_starts(sizes + (_LARGEST_DELTA + 5), batch_bytes, ends or [rows])
     deltas = np.arange(rows, dtype=np.int64)
     deltas -= np.repeat(deltas[starts], np.diff(np.append(starts, rows)))
-    body_sizes = sizes + varint_sizes(deltas)
-    ending = [_column(counts)] + ([headers.data] if counts.any() else [])
-    data = join_binary(
-        varints(body_sizes),
-        _HEAD,
-        varints(deltas),
-        _column(key_lengths),
-        *([keys] if keys.null_count < rows else []),
-        _column(value_lengths),
-        values,
-        *ending,
-    )
+    pieces = [number_piece(sizes + varint_sizes(deltas)), _heads(deltas)]
+    for numbers, column in zip(lengths, (keys, values, headers.data), strict=True):
+        of_numbers = number_piece(numbers)
+        if not isinstance(of_numbers.indexes, int):
+            of_numbers = of_numbers._replace(indexes=of_numbers.indexes[order])
+        pieces.append(of_numbers)
+        if column.null_count < rows and column.nbytes:
+            pieces.append(Piece(column, order))
+    data = join_pieces(rows, pieces)
     ends = bounds(data)
     view = memoryview(data.buffers()[2])
     for first, last in zip(starts, [*starts[1:], rows], strict=True):
@@ -91,11 +90,15 @@ def record_sections(
         yield EncodedRows(view[at:end].tobytes(), int(first), int(last - first))
 
 
-def _column(numbers: Int64s) -> pa.Array | pa.Scalar:
-    """Returns the varints of `numbers`; a scalar if all numbers are equal, as is often the case."""
-    if (numbers == numbers[0]).all():
-        return binary_scalar(varints(numbers[:1])[0].as_py())
-    return varints(numbers)
+def _heads(deltas: Int64s) -> Piece:
+    """Returns the attributes, the timestamp delta and the offset delta of each record."""
+    return Piece(_table_of_heads(int(deltas.max()).bit_length()), deltas)
+
+
+@lru_cache(maxsize=4)
+def _table_of_heads(bits: int) -> pa.Array:
+    """Returns the heads of the records with offset deltas below 2**`bits`."""
+    return join_binary(_HEAD, varints(np.arange(1 << bits)))
 
 
 def _batch_starts(sizes: Int64s, batch_bytes: int, ends: Iterable[int]) -> list[int]:

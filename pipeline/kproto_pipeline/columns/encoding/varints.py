@@ -21,16 +21,19 @@ __all__ = ["NULL_LENGTH", "binary_of", "varint_sizes", "varints"]
 #: The length that encodes a null byte string.
 NULL_LENGTH: Final = -1
 
-# The lowest numbers, after zigzag, whose varints have 2, 3, 4 and 5 bytes.
-_STEPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
+# The lowest numbers that are not negative and whose varints have 2, 3, 4 and 5 bytes.
+_STEPS: Final = (1 << 6, 1 << 13, 1 << 20, 1 << 27)
 
 
 def varint_sizes(numbers: Int64s) -> Int64s:
     """Returns the size in bytes of the varint of each 32-bit number."""
-    folded = _zigzag(numbers)
-    sizes = np.ones(len(folded), dtype=np.int64)
+    sizes = np.ones(len(numbers), dtype=np.int64)
+    if numbers.min(initial=0) < NULL_LENGTH:
+        numbers = _zigzag(numbers) >> 1
+    largest = numbers.max(initial=0)
     for step in _STEPS:
-        sizes += folded >= step
+        if largest >= step:
+            sizes += numbers >= step
     return sizes
 
 

@@ -18,7 +18,6 @@ import pyarrow as pa
 from kproto.client import EncodedRecords
 from kproto.wire.errors import KprotoError
 
-from ...columns.arrow_numpy import number_array
 from ...columns.encoding import partition_hashes, record_sections
 from ..client_pool import run_on_loop, shared_client
 from ..worker_imports import drop_archive_finders
@@ -48,6 +47,9 @@ _PART_BYTES: Final = 2 << 20
 #: The bytes of rows with neither key nor partition that go to one partition before the next one.
 #: The rows of a partition that are encoded together become one batch.
 _STICKY_BYTES: Final = 128 << 10
+
+#: The numbers below this one have 16 bits; numpy sorts 16 bits by radix, in less time than 64 bits.
+_UINT16_NUMBERS: Final = 1 << 16
 
 #: If a block of this size is allocated and freed, glibc keeps freed blocks of up to that size for
 #: reuse (mallopt(3), M_MMAP_THRESHOLD). Otherwise each batch and request gets new pages.
@@ -204,15 +206,17 @@ def _encode(
     chosen = _choose_partitions(rows, topics, sticky_rows)
     largest = int(chosen.max(initial=0)) + 1
     groups = rows.topics * largest + chosen
+    if len(rows.names) * largest <= _UINT16_NUMBERS:
+        groups = groups.astype(np.uint16)
     order = np.argsort(groups, kind="stable")
-    ends = np.flatnonzero(np.diff(groups[order], append=-1)) + 1
-    row_indexes = number_array(order)
+    ends = [*(np.flatnonzero(np.diff(groups[order])) + 1).tolist(), len(order)]
     for section in record_sections(
-        rows.keys.take(row_indexes),
-        rows.values.take(row_indexes),
-        rows.headers.take(order),
+        rows.keys,
+        rows.values,
+        rows.headers,
         batch_bytes=batch_bytes,
-        ends=ends.tolist(),
+        order=order,
+        ends=ends,
     ):
         members = order[section.first : section.first + section.count]
         yield EncodedBatch(
@@ -241,7 +245,7 @@ def _choose_partitions(
     hashes: npt.NDArray[np.int64] | None = None
     for number, topic in enumerate(rows.names):
         its = rows.topics == number
-        row = int(np.flatnonzero(its)[0])
+        row = int(np.argmax(its))
         try:
             partitions = topics.partitions(topic)
             open_rows = its & (chosen < 0)
@@ -256,6 +260,8 @@ def _choose_partitions(
                 chosen[keyless] = topics.sticky_partitions(topic, int(keyless.sum()), sticky_rows)
         except KprotoError as error:
             raise RowError(f"{rows.describe(row)}, for topic {topic!r}: {error}") from error
+        if open_rows.all():
+            continue
         unknown = its & ~np.isin(chosen, partitions)
         if unknown.any():
             row = int(np.flatnonzero(unknown)[0])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.columns.arrow_records import RECORD_SCHEMA
 from kproto_pipeline.columns.encoding import headers_of_lists, partition_hashes, record_sections
+from kproto_pipeline.columns.encoding.varints import varint_sizes, varints
 
 from kproto.client.producer.murmur2 import murmur2
 from kproto.records import GrowingBatch
+from kproto.records.varints import encode_varint
 
 Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
 
@@ -89,6 +92,30 @@ def test_groups_are_encoded_like_separate_rows(
     assert [(each.first, each.count, each.data) for each in found] == expected
 
 
+@given(ROWS, st.data(), st.integers(1, 3_000))
+def test_rows_in_another_order_are_encoded_like_taken_rows(
+    rows: list[Row], data: st.DataObject, batch_bytes: int
+) -> None:
+    order = np.array(data.draw(st.permutations(range(len(rows)))))
+    keys, values, headers = columns(rows)
+    found = record_sections(
+        keys, values, headers_of_lists(headers), batch_bytes=batch_bytes, order=order
+    )
+    taken = [each.take(pa.array(order)) for each in (keys, values, headers)]
+    expected = record_sections(
+        taken[0], taken[1], headers_of_lists(taken[2]), batch_bytes=batch_bytes
+    )
+    assert list(found) == list(expected)
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-70, 9_000), max_size=40))
+def test_varints_and_their_sizes_are_those_of_records(numbers: list[int]) -> None:
+    array = np.array(numbers, dtype=np.int64)
+    expected = [encode_varint(number) for number in numbers]
+    assert varints(array).to_pylist() == expected
+    assert varint_sizes(array).tolist() == list(map(len, expected))
+
+
 NAMES = st.lists(st.text(max_size=12), min_size=1, max_size=6)
 
 
@@ -96,7 +123,7 @@ NAMES = st.lists(st.text(max_size=12), min_size=1, max_size=6)
     NAMES,
     st.data(),
     st.integers(64, 200),
-    st.sampled_from([(3,), (0,), (1, 5), (0, 100, 7), tuple(range(40))]),
+    st.sampled_from([(3,), (0,), (1, 5), (0, 100, 7), tuple(range(40)), (0, 2_500)]),
     st.integers(0, 3),
 )
 def test_headers_with_common_names_are_those_of_the_client(
@@ -108,19 +135,23 @@ def test_headers_with_common_names_are_those_of_the_client(
         (
             None,
             b"",
-            [(name, bytes(chance.choices(range(256), k=chance.choice(sizes)))) for name in names],
+            [
+                (name, chance.choice(b"ab\xff").to_bytes(1, "big") * chance.choice(sizes))
+                for name in names
+            ],
         )
         for _ in range(count)
     ]
     if data.draw(st.booleans()):  # a record breaks the rule
         at = chance.randrange(count)
-        others = [[], [("other", b"v")], [(names[0], None), *rows[at][2][1:]]]  # type: ignore[index]
+        given = rows[at][2] or []
+        others = [[], [("other", b"v")], [(names[0], None), *given[1:]], [("x", b""), *given[1:]]]
         rows[at] = (None, b"", chance.choice(others))
     keys, values, headers = (each.slice(skipped) for each in columns(rows))
     expected = GrowingBatch()
     for key, value, found in rows[skipped:]:
         expected.append(key, value, found or [], 5, 2**31 - 1)
-    sections = list(record_sections(keys, values, headers_of_lists(headers), batch_bytes=1_000_000))
+    sections = list(record_sections(keys, values, headers_of_lists(headers), batch_bytes=1 << 30))
     assert b"".join(each.data for each in sections) == b"".join(expected.parts)
 
 
@@ -144,7 +175,11 @@ def test_null_header_key_names_its_row() -> None:
     assert caught.value.args[1] == 2
 
 
-@given(st.lists(st.binary(max_size=40), max_size=50), st.integers(0, 5))
+@given(
+    st.lists(st.binary(max_size=40), max_size=50)
+    | st.integers(0, 17).flatmap(lambda size: st.lists(st.binary(min_size=size, max_size=size))),
+    st.integers(0, 5),
+)
 def test_hashes_are_those_of_kafka(keys: list[bytes], skipped: int) -> None:
     array = pa.array(keys, pa.binary()).slice(min(skipped, len(keys)))
     expected = [murmur2(key) & 0x7FFFFFFF for key in keys[skipped:]]
