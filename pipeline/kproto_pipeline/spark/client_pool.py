@@ -13,6 +13,10 @@ import threading
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from kproto.wire.errors import KprotoError
+
+from .options.option_words import name_options
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
@@ -209,7 +213,8 @@ async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator
     `retry`, the client retries for up to its `api_timeout_ms`.
 
     Raises:
-        KprotoError: no broker is reachable.
+        KprotoError: no broker is reachable. This error, and an error of the `async with` block,
+            names options in place of the client's settings.
     """
     client_loop = _thread_local.client_loop
     shared = client_loop.clients.get(options)
@@ -222,6 +227,9 @@ async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator
     try:
         await shared.open(retry=retry)
         yield shared.client
+    except KprotoError as error:
+        name_options(error)
+        raise
     finally:
         shared.users -= 1
         if not shared.users and client_loop.clients.get(options) is shared:

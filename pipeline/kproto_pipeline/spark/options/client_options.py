@@ -14,15 +14,12 @@ from kproto.wire.errors import ConfigurationError
 
 from ..shipped_files import resolve_shipped_files
 from .errors import OptionError
+from .option_words import PREFIX, option_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["PREFIX", "ClientOptions", "client_options"]
-
-#: The prefix of an option that sets a client property; the rest of the option's name is the
-#: property.
-PREFIX: Final = "kafka."
 
 _DEFAULTS: Final = {"client.id": "kproto-spark"}
 
@@ -65,15 +62,24 @@ def client_options(given: Mapping[str, str], broker_version: str | None = None) 
         OptionError: a property is missing or wrong; the message names it.
     """
     found = ClientOptions(tuple(sorted({**_DEFAULTS, **given}.items())), broker_version)
-    option = f"option {PREFIX}bootstrap.servers"
+    bootstrap = f"option {PREFIX}bootstrap.servers"
     try:
         parse_bootstrap(given["bootstrap.servers"])
-        option = f"an option that begins with {PREFIX}"
-        if broker_version is not None:
-            option += ", or brokerVersion"
-        found.client()
     except KeyError:
-        raise OptionError(f"{option} is missing; set it to host:port") from None
+        raise OptionError(f"{bootstrap} is missing; set it to host:port") from None
     except ConfigurationError as error:
-        raise OptionError(f"{option}: {error}") from None
+        raise OptionError(f"{bootstrap}: {error}") from None
+    try:
+        found.client()
+    except ConfigurationError as error:
+        raise OptionError(_naming_option(str(error), given)) from None
     return found
+
+
+def _naming_option(text: str, given: Mapping[str, str]) -> str:
+    """Returns the text of an error about a property with the name of its option."""
+    name = text.partition(" ")[0]
+    if name in given and "." not in name:  # such as acks, which may also be a word of a sentence
+        text = PREFIX + text
+    text = option_text(text)
+    return f"option {text}" if text.startswith((PREFIX, "brokerVersion ")) else text

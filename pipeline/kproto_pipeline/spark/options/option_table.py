@@ -284,7 +284,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("failOnDataLoss", "boolean", "true", READ, "fail_on_data_loss", parse_boolean,
            "fails when offsets are no longer in the log, or a topic was deleted or recreated"),
     Option("mode", "FAILFAST or PERMISSIVE", "FAILFAST", READ, "keep_unreadable",
-           word_parser({"failfast": False, "permissive": True}),
+           word_parser({"FAILFAST": False, "PERMISSIVE": True}),
            "a record that cannot be decoded: an error, or a row with its bytes"),
     Option("columnNameOfCorruptRecord", "column name", "_corrupt_record", READ,
            "corrupt_column_name", parse_text,

@@ -97,11 +97,12 @@ def parse_text(name: str, text: str) -> str:
 
 def word_parser(values: dict[str, Any], separator: str = " or ") -> Parser:
     """Returns a parser that maps each key of `values`, ignoring case, to its value."""
+    by_word = {word.lower(): value for word, value in values.items()}
 
     def parse(name: str, text: str) -> Any:
         word = text.strip().lower()
-        if word not in values:
+        if word not in by_word:
             raise OptionError(f"option {name} is {text!r}; it must be {separator.join(values)}")
-        return values[word]
+        return by_word[word]
 
     return parse

@@ -70,7 +70,7 @@ def test_stream_limits_in_a_batch_are_parsed_with_a_warning(
         ({"startingOfsets": "earliest"}, "option startingOfsets is not known"),
         (
             {"kafka.sasl.jaas.config": "hunter2", "kafka.security.protocol": "SASL_SSL"},
-            "an option that begins with kafka.: sasl",
+            "option kafka.sasl.mechanism is not set",
         ),
         ({"startingOfsets": "earliest"}, "the nearest: startingOffsets"),
         ({"topic": "t"}, "option topic is not known .* of a read; it is an option of a write"),
