@@ -60,7 +60,7 @@ def acquired_ranges(data: PartitionData, tp: TopicPartition) -> list[AcquiredRec
 class ReturnedList:
     """A decoded list; the records before `remaining` are returned, `accepted` of them accepted."""
 
-    __slots__ = ("_is_trimmed", "runs", "accepted", "fetch", "records", "remaining")
+    __slots__ = ("_is_trimmed", "accepted", "fetch", "records", "remaining", "runs")
 
     def __init__(
         self, fetch: CompletedShareFetch, records: list[ShareRecord], runs: list[OffsetRun]
