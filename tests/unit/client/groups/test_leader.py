@@ -185,7 +185,7 @@ def test_leader_notices_a_created_topic() -> None:
     )
     assert (
         watch.rejoin_reason_in_response([info("u", 1)], whole=False)
-        == "topic u has 1 partitions, and had 0"
+        == "topic u has 1 partition, and had 0"
     )
 
 
