@@ -24,7 +24,7 @@ from tools.share.java import share_worker
 
 from .brokers import LIMIT, LOCK_S, NODES, StormBrokers
 from .modes import ACCEPT, JAVA, MODES, POISON
-from .sightings import STATE_TOPIC, ShareMember, ShareVerdict, judge, state_log_of
+from .sightings import STATE_TOPIC, ShareMember, ShareVerdict, StateLog, judge, state_log_of
 
 __all__ = ["SharePlan", "ShareProgress", "ShareResult", "share_storm"]
 
@@ -238,6 +238,7 @@ class _Storm:
             ends = await self._ends()
             records = [each async for each in self._client.consumer(STATE_TOPIC, stop_at_end=True)]
             log = state_log_of(records, GROUP)
+            self._keep(log)
             told = [each.told() for each in self._gone]
             self._result.members = len(told)
             self._result.verdict = judge(told, log, ends, LIMIT, LOCK_S)
@@ -257,6 +258,11 @@ class _Storm:
                     value = POISON if chance.random() < _POISONED else b"storm"
                     await producer.enqueue(TOPIC, value, partition=partition)
                 await asyncio.sleep(0.05)
+
+    def _keep(self, log: StateLog) -> None:
+        with (self._folder / "states.log").open("w", encoding="utf-8") as file:
+            for (partition, offset), states in sorted(log.items()):
+                file.write(f"{partition} {offset} {states}\n")
 
     # Actions
 

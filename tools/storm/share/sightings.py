@@ -272,10 +272,12 @@ def _check_end(
             verdict.early_archive += 1
             verdict.name(f"{text} is archived after {states[ARCHIVED].deliveries} deliveries")
     elif PASSED in states:
+        # The write that ended the record was a snapshot. A killed member logs no last delivery.
+        is_archived = highest >= limit - 1 and not (is_accepted or is_rejected)
         verdict.accepted += is_accepted
         verdict.rejected += is_rejected and not is_accepted
-        verdict.archived += highest >= limit and not (is_accepted or is_rejected)
-        if not (is_accepted or is_rejected or highest >= limit):
+        verdict.archived += is_archived
+        if not (is_accepted or is_rejected or is_archived):
             verdict.unexplained += 1
             verdict.name(f"{text} has ended, and no member has accepted or rejected it")
     else:
