@@ -1,10 +1,21 @@
-"""Defines the sources and the types of configs, with Kafka's codes (KIP-226, KIP-569)."""
+"""Defines the resource types, the sources and the types of configs, with Kafka's codes."""
 
 from __future__ import annotations
 
 from .kafka_enum import KafkaEnum
 
-__all__ = ["ConfigSource", "ConfigType"]
+__all__ = ["ConfigResourceType", "ConfigSource", "ConfigType"]
+
+
+class ConfigResourceType(KafkaEnum):
+    """The types of resources that have configs; a broker's loggers are a resource, too."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class ConfigSource(KafkaEnum):

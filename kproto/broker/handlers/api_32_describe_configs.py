@@ -26,6 +26,7 @@ from ...messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from ...protocol.config_types import ConfigResourceType
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..authorization import allows
@@ -45,12 +46,7 @@ from ..dynamic_configs import ALL_BROKERS
 from ..registry import handles
 from ..topics import check_topic_name
 from .config_alteration import (
-    BROKER_LOGGERS,
-    BROKERS,
-    CLIENT_METRICS,
-    GROUPS,
     RESOURCE_TYPES,
-    TOPICS,
 )
 
 _FIRST_VERSION_OF_TYPES: Final = 3
@@ -125,11 +121,11 @@ def _client_metrics(context: Context, name: str) -> list[ConfigEntry]:
 
 _DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[ConfigEntry]]]] = MappingProxyType(
     {
-        TOPICS: _topic,
-        BROKERS: _broker,
-        BROKER_LOGGERS: _loggers,
-        CLIENT_METRICS: _client_metrics,
-        GROUPS: _group,
+        ConfigResourceType.TOPIC: _topic,
+        ConfigResourceType.BROKER: _broker,
+        ConfigResourceType.BROKER_LOGGER: _loggers,
+        ConfigResourceType.CLIENT_METRICS: _client_metrics,
+        ConfigResourceType.GROUP: _group,
     }
 )
 

@@ -17,11 +17,12 @@ from collections import Counter
 
 from ...messages.alter_configs_request import AlterConfigsRequest
 from ...messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
+from ...protocol.config_types import ConfigResourceType
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..context import Context
 from ..registry import handles
-from .config_alteration import BROKER_LOGGERS, alter_configs_of, replacing_changes
+from .config_alteration import alter_configs_of, replacing_changes
 
 
 @handles(AlterConfigsRequest, versions=range(3))
@@ -39,7 +40,7 @@ def alter_configs(
         try:
             if counts[kind, name] > 1:
                 raise api_error("INVALID_REQUEST", "Each resource must appear at most once.")
-            if kind == BROKER_LOGGERS:
+            if kind == ConfigResourceType.BROKER_LOGGER:
                 raise api_error("INVALID_REQUEST", f"Unknown resource type {kind}")
             configs = [(it.name, it.value) for it in resource.configs]
             changes = replacing_changes(context, kind, name, configs)

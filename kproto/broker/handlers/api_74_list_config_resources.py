@@ -21,6 +21,7 @@ from ...messages.list_config_resources_response import (
     ConfigResource,
     ListConfigResourcesResponse,
 )
+from ...protocol.config_types import ConfigResourceType
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..authorization import check_cluster
@@ -28,16 +29,15 @@ from ..authorizer import Operation
 from ..cluster_state import ClusterState
 from ..context import Context
 from ..registry import handles
-from .config_alteration import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, GROUPS, TOPICS
 
 #: The names of the resources of each type, in the order of the response.
 _NAMES: Final[Mapping[int, Callable[[ClusterState], list[str]]]] = MappingProxyType(
     {
-        GROUPS: lambda cluster: cluster.group_configs.groups,
-        CLIENT_METRICS: lambda cluster: cluster.client_metrics_configs.names,
-        BROKER_LOGGERS: lambda cluster: [str(node) for node in cluster.alive],
-        BROKERS: lambda cluster: [str(node) for node in cluster.alive],
-        TOPICS: lambda cluster: sorted(topic.name for topic in cluster.topics),
+        ConfigResourceType.GROUP: lambda cluster: cluster.group_configs.groups,
+        ConfigResourceType.CLIENT_METRICS: lambda cluster: cluster.client_metrics_configs.names,
+        ConfigResourceType.BROKER_LOGGER: lambda cluster: [str(node) for node in cluster.alive],
+        ConfigResourceType.BROKER: lambda cluster: [str(node) for node in cluster.alive],
+        ConfigResourceType.TOPIC: lambda cluster: sorted(topic.name for topic in cluster.topics),
     }
 )
 
@@ -49,16 +49,18 @@ def list_config_resources(
     """Returns the resources of the requested types."""
     requested = set(request.resource_types) or set(_NAMES)
     if version == 0:
-        requested = {CLIENT_METRICS}
+        requested = {ConfigResourceType.CLIENT_METRICS}
     try:
         check_cluster(context, Operation.DESCRIBE_CONFIGS)
         if not requested <= set(_NAMES):
-            raise api_error("UNSUPPORTED_VERSION", f"there are resources of types {list(_NAMES)}")
+            raise api_error(
+                "UNSUPPORTED_VERSION", f"there are resources of types {[*map(int, _NAMES)]}"
+            )
     except BrokerResponseError as error:
         return ListConfigResourcesResponse(error_code=error.code)
     return ListConfigResourcesResponse(
         config_resources=[
-            ConfigResource(resource_name=name, resource_type=kind)
+            ConfigResource(resource_name=name, resource_type=int(kind))
             for kind, names in _NAMES.items()
             if kind in requested
             for name in names(context.cluster)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from ...protocol.config_types import ConfigResourceType
 from ..api_error import api_error
 from ..authorization import allows
 from ..authorizer import AUTHORIZATION_ERRORS, CLUSTER_NAME, Operation, ResourceType
@@ -15,31 +16,19 @@ from ..dynamic_configs import ALL_BROKERS
 from ..topics import check_topic_name
 
 __all__ = [
-    "BROKERS",
-    "BROKER_LOGGERS",
-    "CLIENT_METRICS",
-    "GROUPS",
     "RESOURCE_TYPES",
-    "TOPICS",
     "alter_configs_of",
     "replacing_changes",
 ]
 
-#: The resource types of configs.
-TOPICS: Final = 2
-BROKERS: Final = 4
-BROKER_LOGGERS: Final = 8
-CLIENT_METRICS: Final = 16
-GROUPS: Final = 32
-
 #: The authorizer's resource type for each resource type of configs.
 RESOURCE_TYPES: Final[Mapping[int, ResourceType]] = MappingProxyType(
     {
-        TOPICS: ResourceType.TOPIC,
-        BROKERS: ResourceType.CLUSTER,
-        BROKER_LOGGERS: ResourceType.CLUSTER,
-        CLIENT_METRICS: ResourceType.CLUSTER,
-        GROUPS: ResourceType.GROUP,
+        ConfigResourceType.TOPIC: ResourceType.TOPIC,
+        ConfigResourceType.BROKER: ResourceType.CLUSTER,
+        ConfigResourceType.BROKER_LOGGER: ResourceType.CLUSTER,
+        ConfigResourceType.CLIENT_METRICS: ResourceType.CLUSTER,
+        ConfigResourceType.GROUP: ResourceType.GROUP,
     }
 )
 
@@ -138,11 +127,11 @@ _Alter = Callable[[Context, str, Sequence[ConfigChange], bool], None]
 
 _ALTER: Final[Mapping[int, _Alter]] = MappingProxyType(
     {
-        TOPICS: _topic,
-        BROKERS: _broker,
-        BROKER_LOGGERS: _logger,
-        CLIENT_METRICS: _client_metrics,
-        GROUPS: _group,
+        ConfigResourceType.TOPIC: _topic,
+        ConfigResourceType.BROKER: _broker,
+        ConfigResourceType.BROKER_LOGGER: _logger,
+        ConfigResourceType.CLIENT_METRICS: _client_metrics,
+        ConfigResourceType.GROUP: _group,
     }
 )
 
@@ -155,11 +144,15 @@ def _topic_overrides(context: Context, name: str) -> Mapping[str, str]:
 #: The configs that are set for a resource.
 _CURRENT: Final[Mapping[int, Callable[[Context, str], Mapping[str, str]]]] = MappingProxyType(
     {
-        TOPICS: _topic_overrides,
-        BROKERS: lambda context, name: context.cluster.broker_configs.configs_of(name),
-        CLIENT_METRICS: lambda context, name: context.cluster.client_metrics_configs.configs_of(
+        ConfigResourceType.TOPIC: _topic_overrides,
+        ConfigResourceType.BROKER: lambda context, name: context.cluster.broker_configs.configs_of(
             name
         ),
-        GROUPS: lambda context, name: context.cluster.group_configs.configs_of(name),
+        ConfigResourceType.CLIENT_METRICS: lambda context, name: (
+            context.cluster.client_metrics_configs.configs_of(name)
+        ),
+        ConfigResourceType.GROUP: lambda context, name: context.cluster.group_configs.configs_of(
+            name
+        ),
     }
 )

@@ -23,8 +23,7 @@ from ...messages.incremental_alter_configs_request import (
 from ...messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from ...messages.list_config_resources_request import ListConfigResourcesRequest
 from ...messages.list_config_resources_response import ListConfigResourcesResponse
-from ...protocol.config_types import ConfigSource, ConfigType
-from ...protocol.kafka_enum import KafkaEnum
+from ...protocol.config_types import ConfigResourceType, ConfigSource, ConfigType
 from ...wire.errors import ConfigurationError, KprotoError
 from .calls import PartCall, error_in, outcome
 
@@ -46,17 +45,6 @@ __all__ = [
     "list_config_resources_request",
     "listed_config_resources",
 ]
-
-
-class ConfigResourceType(KafkaEnum):
-    """The types of resources that have configs; a broker's loggers are a resource, too."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 class ConfigOpType(IntEnum):
