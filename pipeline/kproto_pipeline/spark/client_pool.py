@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kproto.wire.errors import KprotoError
@@ -18,7 +18,7 @@ from kproto.wire.errors import KprotoError
 from .options.option_words import name_options
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 
     from kproto.client import Client
 
@@ -205,6 +205,16 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     return start_on_loop(coroutine).result()
 
 
+@contextmanager
+def _naming_options(options: ClientOptions) -> Iterator[None]:
+    """Makes an error of the `with` block name options in place of the client's settings."""
+    try:
+        yield
+    except KprotoError as error:
+        name_options(error, [name for name, _ in options.properties])
+        raise
+
+
 @asynccontextmanager
 async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator[Client]:
     """Yields a client with these options; all callers with equal options share one client.
@@ -219,17 +229,16 @@ async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator
     client_loop = _thread_local.client_loop
     shared = client_loop.clients.get(options)
     if shared is None:
-        shared = client_loop.clients[options] = _SharedClient(options.client())
+        with _naming_options(options):
+            shared = client_loop.clients[options] = _SharedClient(options.client())
     if shared.closing is not None:
         shared.closing.cancel()
         shared.closing = None
     shared.users += 1
     try:
-        await shared.open(retry=retry)
-        yield shared.client
-    except KprotoError as error:
-        name_options(error)
-        raise
+        with _naming_options(options):
+            await shared.open(retry=retry)
+            yield shared.client
     finally:
         shared.users -= 1
         if not shared.users and client_loop.clients.get(options) is shared:

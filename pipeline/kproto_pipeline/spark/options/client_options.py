@@ -81,5 +81,5 @@ def _naming_option(text: str, given: Mapping[str, str]) -> str:
     name = text.partition(" ")[0]
     if name in given and "." not in name:  # such as acks, which may also be a word of a sentence
         text = PREFIX + text
-    text = option_text(text)
+    text = option_text(text, given)
     return f"option {text}" if text.startswith((PREFIX, "brokerVersion ")) else text

@@ -145,7 +145,12 @@ def test_headers_with_common_names_are_those_of_the_client(
     if data.draw(st.booleans()):  # a record breaks the rule
         at = chance.randrange(count)
         given = rows[at][2] or []
-        others = [[], [("other", b"v")], [(names[0], None), *given[1:]], [("x", b""), *given[1:]]]
+        others: list[list[tuple[str, bytes | None]]] = [
+            [],
+            [("other", b"v")],
+            [(names[0], None), *given[1:]],
+            [("x", b""), *given[1:]],
+        ]
         rows[at] = (None, b"", chance.choice(others))
     keys, values, headers = (each.slice(skipped) for each in columns(rows))
     expected = GrowingBatch()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 from kproto_pipeline.spark.client_pool import close_clients, with_client
@@ -10,8 +11,11 @@ from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.option_table import parse_read_options, parse_write_options
 from kproto_pipeline.spark.options.option_words import option_text
 
-from kproto.wire.errors import BrokerResponseError
+from kproto.wire.errors import BrokerResponseError, ConfigurationError
 from tests.unit.client.scripted_broker import ScriptedBroker
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GIVEN = {"kafka.bootstrap.servers": "h:1", "topic": "t"}
 
@@ -90,3 +94,27 @@ async def test_unknown_topic_of_a_read_names_no_setting_of_the_client() -> None:
         "UNKNOWN_TOPIC_OR_PARTITION (3): topic 't'; it was requested for 5000 ms; "
         "create the topic first"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("ssl.truststore.certificates", "option kafka.ssl.truststore.certificates (inline PEM)"),
+        ("ssl.truststore.location", "option kafka.ssl.truststore.location ('"),
+    ],
+)
+def test_broken_certificate_names_its_option(name: str, start: str, tmp_path: Path) -> None:
+    pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+    (tmp_path / "ca.pem").write_text(pem)
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}
+    given |= {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.type": "PEM"}
+    given[f"kafka.{name}"] = str(tmp_path / "ca.pem") if name.endswith("location") else pem
+    options = parse_write_options(given)
+
+    async def never(client: object) -> None:
+        raise AssertionError("the client cannot connect")
+
+    with pytest.raises(ConfigurationError, match="holds a broken certificate") as caught:
+        with_client(options.client, never)
+    close_clients()
+    assert str(caught.value).startswith(start)
