@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Any, Final
 
 from ..wire.errors import ConfigurationError
 
-__all__ = ["Call", "PlainCall"]
+__all__ = ["Call", "PlainCall", "TaskLoop"]
 
 #: The longest wait in seconds between two checks for signals. A signal that the main thread
 #: receives ends its wait at once; a signal that another thread receives does not, and no signal
@@ -27,6 +27,31 @@ _WAIT_S: Final = 0.05 if sys.platform == "win32" else 1.0
 #: coroutines end at once, and the next call then finds the object at rest. A close may take longer,
 #: and continues in the event loop.
 _CANCEL_S: Final = 0.1
+
+
+class TaskLoop(asyncio.SelectorEventLoop):
+    """An event loop that carries out the first step of a task at once."""
+
+    def create_started_task(
+        self, coroutine: Coroutine[Any, Any, None], context: Context
+    ) -> asyncio.Task[None]:
+        """Creates a task, and carries out its first step; call it in a callback of this loop."""
+        if sys.version_info >= (3, 12):
+            return asyncio.Task(coroutine, loop=self, context=context, eager_start=True)
+        steps: list[Callable[[], object]] = []
+
+        def keep(step: Callable[[], object], *, context: Context) -> None:
+            steps.append(step)
+
+        # The constructor of a task schedules its first step: the loop keeps this step instead.
+        self.call_soon = keep  # type: ignore[method-assign, assignment]
+        try:
+            task = asyncio.Task(coroutine, loop=self, context=context)
+        finally:
+            del self.call_soon
+        for step in steps:
+            context.run(step)
+        return task
 
 
 class PlainCall:
@@ -112,15 +137,18 @@ def _nothing(*_: Any, **__: Any) -> Any:
 class Call(PlainCall):
     """Runs a coroutine function in a task of the event loop.
 
+    The first step of the task is carried out at once, and its last step wakes the calling thread.
+    So a call that does not wait takes one iteration of the event loop.
+
     If the calling thread is interrupted, the task is cancelled. If the task has succeeded already,
     `undo` is called in the event loop instead, because no caller receives the result.
     """
 
-    __slots__ = ("_has_ended", "_is_abandoned", "_undo", "loop", "task")
+    __slots__ = ("_has_ended", "_has_succeeded", "_is_abandoned", "_undo", "loop", "task")
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: TaskLoop,
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -128,33 +156,37 @@ class Call(PlainCall):
     ) -> None:
         super().__init__(function, args, kwargs)
         self.loop = loop
-        self.task: asyncio.Task[Any] | None = None
+        self.task: asyncio.Task[None] | None = None
         self._undo = undo
         self._is_abandoned = False
         self._has_ended = False
+        self._has_succeeded = False
 
     def start(self) -> None:
         """Starts the task of the call; the event loop calls it."""
+        coroutine = self._run_in_task()
         try:
-            coroutine = self._function(*self._args, **self._kwargs)
-            self.task = self.loop.create_task(coroutine, context=self.context)
+            self.task = self.loop.create_started_task(coroutine, self.context)
         except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            coroutine.close()
+            if self.error is None:
+                self.fail(error)
+
+    async def _run_in_task(self) -> None:
+        try:
+            result = await self._function(*self._args, **self._kwargs)
+        except (asyncio.CancelledError, GeneratorExit):  # the event loop has ended
+            self._has_ended = True
+            self.fail(ConfigurationError("the client was closed during the call"))
+            raise
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            self._has_ended = True
             self.fail(error)
         else:
-            self.task.add_done_callback(self._on_done)
-
-    def _on_done(self, task: asyncio.Task[Any]) -> None:
-        self._has_ended = True
-        if task.cancelled():  # the event loop has ended
-            self.fail(ConfigurationError("the client was closed during the call"))
-            return
-        error = task.exception()
-        if error is not None:
-            self.fail(error)
-            return
-        if self._is_abandoned and self._undo is not None:
-            self._undo()
-        self.succeed(task.result())
+            self._has_ended = self._has_succeeded = True
+            if self._is_abandoned and self._undo is not None:
+                self._undo()
+            self.succeed(result)
 
     async def run(self) -> None:
         """Runs the coroutine in the current task; raises CancelledError if it is cancelled."""
@@ -178,5 +210,5 @@ class Call(PlainCall):
             return
         if not self._has_ended:
             self.task.cancel()
-        elif self._undo is not None and not self.task.cancelled() and not self.task.exception():
+        elif self._undo is not None and self._has_succeeded:
             self._undo()

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from ..wire.errors import ConfigurationError
-from .calls import Call, PlainCall
+from .calls import Call, PlainCall, TaskLoop
 from .worker_threads import WorkerThreads, submit_to_task
 
 __all__ = [
@@ -63,7 +63,7 @@ class OpenClient(Protocol):
         ...
 
 
-class _Loop(asyncio.SelectorEventLoop):
+class _Loop(TaskLoop):
     """An event loop whose blocking calls, such as name look-ups, run in `threads`.
 
     The default executor of asyncio accepts no function when the interpreter exits.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -17,7 +16,7 @@ import kproto
 import kproto.sync
 from kproto.broker import SilentConnection
 from kproto.messages import ProduceRequest
-from kproto.sync.calls import Call, PlainCall
+from kproto.sync.calls import Call, PlainCall, TaskLoop
 from tests.support.embedded import ThreadedBroker
 from tests.unit.sync.programs import WARNINGS, run_program
 
@@ -94,7 +93,7 @@ def test_records_of_an_interrupted_call_are_returned_again(
 
 
 def test_call_that_has_succeeded_is_undone_if_its_thread_is_interrupted() -> None:
-    loop = asyncio.new_event_loop()
+    loop = TaskLoop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     undone = threading.Event()
