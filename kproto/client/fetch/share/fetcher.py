@@ -437,13 +437,14 @@ class ShareFetcher:
     def _take_acks_of_fetch(self, node: ShareNode) -> list[SentAcks]:
         """Returns the acknowledgements of the partitions that the next fetch has.
 
-        A fetch with acknowledgements of another partition would add it to the session.
+        A fetch with acknowledgements of another partition would add it to the session. A fetch with
+        renewals would be refused; they may be stored after the fetch was chosen.
         """
         fetched = set(self._groups.by_node.get(node.node, ()))
         since, pending = node.pending_since, node.take_pending()
         taken = []
         for each in pending:
-            if (each.topic_id, each.partition) in fetched:
+            if (each.topic_id, each.partition) in fetched and not each.has_renewals:
                 taken.append(each)
             else:
                 each.is_pending = False

@@ -262,6 +262,37 @@ async def test_acknowledgements_of_interleaved_acquisitions_are_sent_in_the_orde
             assert result.accepted == result.offsets == (range(1, 2), range(3, 4))
 
 
+@pytest.mark.parametrize("turns", range(8))
+async def test_renewal_is_not_sent_with_a_fetch_that_starts_at_the_same_time(turns: int) -> None:
+    """A broker refuses a ShareFetch with renewals and without IsRenewAck: INVALID_REQUEST."""
+    settings = BrokerSettings(
+        group_share_min_heartbeat_interval_ms=50, group_share_heartbeat_interval_ms=50
+    )
+    async with Broker(settings=settings) as broker, Client(broker.bootstrap) as client:
+        await client.create_topics("t")
+        group = ConfigResource(ConfigResourceType.GROUP, "g")
+        await client.admin.incremental_alter_configs(
+            {group: {"share.auto.offset.reset": "earliest"}}
+        )
+        async with client.producer() as producer:
+            await producer.send_many("t", [b"a", b"b"])
+        async with client.share_consumer(
+            "t",
+            group="g",
+            acknowledgement="explicit",
+            acquire_mode="record_limit",  # nothing is fetched in advance
+            max_poll_records=1,
+        ) as consumer:
+            iteration = aiter(consumer)
+            record = await anext(iteration)
+            polling = asyncio.ensure_future(anext(iteration))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await consumer.renew(record)
+            assert [each.error for each in await consumer.commit()] == [None]
+            assert (await polling).offset == 1
+
+
 async def test_refused_acknowledgement_is_a_result_with_an_error() -> None:
     async with ShareBroker() as broker:
         broker.produce(3)
