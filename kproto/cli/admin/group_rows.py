@@ -44,7 +44,7 @@ async def described_rows(client: Client, groups: GroupTypes, partial: PartialRes
 
 
 def _with_members(own: Row, members: list[Row]) -> list[Row]:
-    nothing = dict.fromkeys(_MEMBER_COLUMNS)
+    nothing: Row = dict.fromkeys(_MEMBER_COLUMNS)
     return [{**own, **nothing, **member} for member in members or [nothing]]
 
 
