@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -15,10 +16,13 @@ from kproto_cloudevents import CloudEvent, CloudEvents
 
 import kproto
 from kproto import (
+    AcknowledgeResult,
     LockLostError,
     NewTopic,
     Retries,
+    ShareConsumer,
     ShareRecord,
+    ShareRunSummary,
     Stop,
     Undecodable,
     UndecodableRecordError,
@@ -200,6 +204,121 @@ async def close_releases_records_at_once(client: kproto.Client) -> None:
         record = await anext(aiter(other))
         assert (number(record), record.delivery_count) == (0, 2)
         assert asyncio.get_running_loop().time() - began < 10  # a lock lasts for 15 s
+
+
+@asynccontextmanager
+async def member_that_has_lost_a_partition(
+    queue: ShareQueue, results: list[AcknowledgeResult]
+) -> AsyncIterator[tuple[ShareConsumer[Any, Any, Any], ShareConsumer[Any, Any, Any]]]:
+    """Yields a member that has fetched 40 records of two partitions, and another member.
+
+    The group has assigned one of the partitions to the other member since. The first member has
+    returned one record. `results` gets its results.
+    """
+    await queue.produce(0, 40)
+    async with queue.consumer(on_acknowledged=results.append) as first:
+        await first.accept(await anext(aiter(first)))
+        await asyncio.sleep(1)  # the records of both partitions are fetched
+        async with queue.consumer() as second:
+            assert await second.poll(500) == {}
+            await until(lambda: len(first.partitions) == len(second.partitions) == 1)
+            yield first, second
+
+
+@scene
+async def fetched_records_of_a_revoked_partition_are_returned_and_accepted(
+    client: kproto.Client,
+) -> None:
+    queue = await ShareQueue(client, partitions=2).create()
+    results: list[AcknowledgeResult] = []
+    seen: list[int] = []
+    async with member_that_has_lost_a_partition(queue, results) as (first, second):
+        while len(seen) < 39:
+            for record in await polled(first):
+                seen.append(number(record))
+                assert record.delivery_count == 1
+                await first.accept(record)
+        await first.commit()
+        assert await second.poll(500) == {}
+    assert len(set(seen)) == 39
+    assert all(each.error is None and each.offsets == each.accepted for each in results)
+    assert sum(len(its) for each in results for its in each.accepted) == 40
+
+
+@scene
+async def close_releases_fetched_records_of_a_revoked_partition(client: kproto.Client) -> None:
+    queue = await ShareQueue(client, partitions=2).create()
+    async with member_that_has_lost_a_partition(queue, []) as (first, second):
+        await first.close()
+        began = asyncio.get_running_loop().time()
+        counts = [each.delivery_count for _ in range(3) for each in await polled(second)]
+        assert counts[:20] == [2] * 20
+        assert asyncio.get_running_loop().time() - began < 10  # a lock lasts for 15 s
+
+
+async def polled(consumer: ShareConsumer[Any, Any, Any]) -> list[Any]:
+    """Returns the records of a poll, of all partitions."""
+    return [each for its in (await consumer.poll(2_000)).values() for each in its]
+
+
+@scene
+async def records_of_a_former_topic_are_released_at_once(client: kproto.Client) -> None:
+    former = await ShareQueue(client).create()
+    other = await ShareQueue(client).create()
+    await former.produce(0, 20)
+    results: list[AcknowledgeResult] = []
+    async with former.consumer(on_acknowledged=results.append) as consumer:
+        record = await anext(aiter(consumer))
+        consumer.subscribe(other.topic)
+        await consumer.accept(record)
+        await consumer.commit()
+        async with former.consumer() as second:
+            counts = Counter(each.delivery_count for each in await polled(second))
+        assert counts == {2: 19}
+        consumer.subscribe(former.topic)
+        counts = Counter(each.delivery_count for each in await polled(consumer))
+        assert counts == {3: 19}
+    assert [each.accepted for each in results] == [(range(1),)]
+    assert [at for each in results for its in each.offsets for at in its] == [*range(20)]
+
+
+@scene
+async def stop_of_run_costs_waiting_records_one_delivery(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create()
+    await queue.produce(0, 50)
+
+    async def handle(record: ShareRecord) -> None:
+        raise Stop(done=True)
+
+    async with queue.consumer() as consumer:
+        assert (await consumer.run(handle, workers=1)).handled == 1
+        await consumer.commit()
+        await asyncio.sleep(0.5)
+        assert (await consumer.run(handle, workers=1)).handled == 1
+    async with queue.consumer() as consumer:
+        counts = Counter(each.delivery_count for each in await polled(consumer))
+    assert counts == {3: 48}
+
+
+@scene
+async def run_drops_waiting_records_whose_locks_have_ended(client: kproto.Client) -> None:
+    queue = await ShareQueue(client).create(share_record_lock_duration_ms="1000")
+    await queue.produce(0, 20)
+    deliveries = {}
+
+    async def handle(record: ShareRecord) -> None:
+        assert number(record) not in deliveries
+        deliveries[number(record)] = record.delivery_count
+        if number(record) == 0:
+            assert record.acquisition is not None
+            record.acquisition.lose(1, 19)
+        if len(deliveries) == 20:
+            raise Stop(done=True)
+
+    async with queue.consumer() as consumer:
+        summary = await consumer.run(handle, workers=1)
+    assert summary == ShareRunSummary(handled=20)
+    assert deliveries == {0: 1} | dict.fromkeys(range(1, 20), 2)
 
 
 @scene

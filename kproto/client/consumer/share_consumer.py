@@ -215,12 +215,14 @@ class ShareConsumer(Generic[K, V, U]):
     def subscribe(self, topics: str | Iterable[str]) -> None:
         """Replaces the subscription.
 
+        Releases the fetched records of former topics that were not returned: the group delivers
+        them again. Returned records can still be acknowledged.
         Raises ConfigurationError for invalid topics, and if the consumer is closed.
         """
         self._check_open("subscribe")
         self._subscription = share_subscription(topics)
         if self._has_started:
-            self._parts.member.subscribe(self._subscription)
+            self._parts.subscribe(self._subscription)
 
     # Polling
 

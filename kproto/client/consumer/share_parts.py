@@ -15,7 +15,7 @@ from ...tasks import start_task
 from ...wire.errors import KprotoError, RequestTimeoutError
 from ..core.retry import LAST_ATTEMPT_S
 from ..core.tasks import shielded
-from ..fetch.share.acquisition import AcknowledgeType, ShareRecord
+from ..fetch.share.acquisition import AcknowledgeType, OffsetState, ShareRecord
 from ..fetch.share.fetcher import ShareFetcher
 from ..fetch.share.requests import AcknowledgeResult, FetchLimits, ShareFetchOptions
 from ..groups.share.member import ShareMember
@@ -86,9 +86,14 @@ class ShareParts:
         """Starts the member and the fetcher."""
         self._has_started = True
         self._last_poll_at = self._view.clock.monotonic()
-        self.member.subscribe(subscription)
+        self.subscribe(subscription)
         self.member.start()
         self.fetcher.start()
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Replaces the subscription; releases the records of other topics that wait in a buffer."""
+        self.member.subscribe(subscription)
+        self.fetcher.subscribe(subscription.topics)
 
     # Polls
 
@@ -98,6 +103,7 @@ class ShareParts:
             self._processing_s += now - self._returned_at
             self._returned_at = None
         self._last_poll_at = now
+        self.fetcher.resume()
         self.fetcher.accept_returned()
         self.member.on_poll()
 
@@ -155,7 +161,7 @@ class ShareParts:
         return self.fetcher.assigned
 
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
-        """Removes partitions; returned records keep their locks, and can be acknowledged."""
+        """Removes partitions; their records keep their locks, and are returned and acknowledged."""
         self.fetcher.revoke(tps)
 
     async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
@@ -225,6 +231,7 @@ class ShareParts:
             logger.warning("not raised: %s", error)
 
     async def _close_limited(self, limit_ms: int, *, is_cancelled: bool) -> None:
+        self.fetcher.pause()  # before the first wait: a prefetch would cost its records a delivery
         await shielded(
             self._close(limit_ms),
             self._view.clock,
@@ -305,6 +312,19 @@ class SharePortOfConsumer:
     def reject(self, record: Any) -> None:
         """Rejects a record."""
         self._fetcher.acknowledge(record, AcknowledgeType.REJECT)
+
+    def on_stopped(self) -> None:
+        """Sends the acknowledgements from now on without fetching."""
+        self._fetcher.pause()
+
+    def is_locked(self, record: ShareRecord) -> bool:
+        """Returns True if the lock of a record has not ended."""
+        acquisition = record.acquisition
+        return (
+            acquisition is not None
+            and self._clock.monotonic() < acquisition.locked_until
+            and acquisition.states[record.offset - acquisition.first] != OffsetState.LOST
+        )
 
     def renew_if_due(self, record: ShareRecord, share: float) -> None:
         """Renews the lock of a record if `share` of its duration is over."""

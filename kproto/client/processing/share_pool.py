@@ -2,7 +2,7 @@
 
 Records have no order. A record is accepted when its handler returns. A failed record is released,
 rejected or sent to the dead letter topic, as `share_policy` decides. The pool renews the locks of
-all records that it holds.
+all records that it holds, and drops waiting records whose locks have ended nevertheless.
 """
 
 from __future__ import annotations
@@ -62,6 +62,14 @@ class SharePort(Protocol):
     def accept(self, record: Any) -> None: ...
     def release(self, record: Any) -> None: ...
     def reject(self, record: Any) -> None: ...
+
+    def on_stopped(self) -> None:
+        """Notes that the pool polls no more: no fetch may acquire records until the next poll."""
+        ...
+
+    def is_locked(self, record: Any) -> bool:
+        """Returns True if the lock of a record has not ended."""
+        ...
 
     def renew_if_due(self, record: Any, share: float) -> None:
         """Renews the lock of a record if `share` of its duration is over."""
@@ -196,6 +204,7 @@ class SharePool:
         """Stops starting handlers, and releases the records that have not started."""
         if not self._is_stopping.is_set():
             self._is_stopping.set()
+            self._port.on_stopped()
             self._drain_until = self._clock.monotonic() + self._settings.drain_timeout_ms / 1000
             self._release_held()
             self._changed.set()
@@ -243,6 +252,8 @@ class SharePool:
             while len(self._queue) >= self._settings.workers:
                 self._changed.clear()
                 await self._changed.wait()
+            if self._is_stopping.is_set():
+                return
             records = await self._port.poll_list(self)
             if records is None:
                 return
@@ -284,6 +295,9 @@ class SharePool:
         queue, handle, port = self._queue, self._handle, self._port
         count = 0
         while queue and not worker.is_cancelled:
+            if not port.is_locked(queue[0]):
+                self._drop_unlocked()
+                continue
             record = worker.record = queue.popleft()
             if queue and len(self._workers) < self._settings.workers:
                 self._start_worker()
@@ -410,6 +424,20 @@ class SharePool:
         return True
 
     # Locks
+
+    def _drop_unlocked(self) -> None:
+        """Drops the queued records whose locks have ended: the group delivers them again."""
+        queue = self._queue
+        kept = [record for record in queue if self._port.is_locked(record)]
+        logger.info(
+            "group %s: %d waiting records are dropped before their handlers start, and are "
+            "delivered again: their acquisition locks have ended",
+            self._group_id,
+            len(queue) - len(kept),
+        )
+        queue.clear()
+        queue.extend(kept)
+        self._changed.set()
 
     def _schedule_renewal(self) -> None:
         lock_s = self._port.lock_s

@@ -377,9 +377,9 @@ class ShareBuffer:
 
     # Drops
 
-    def release(self, tps: Collection[TopicPartition]) -> None:
-        """Releases the records of partitions that were not returned."""
-        self._drop(lambda fetch: fetch.tp in tps, releases=True)
+    def release_other_topics(self, topics: Collection[str]) -> None:
+        """Releases the records of all topics except for `topics` that were not returned."""
+        self._drop(lambda fetch: fetch.tp[0] not in topics, releases=True)
 
     def drop_all(self) -> None:
         """Drops all records that were not returned; the close of their session releases them."""

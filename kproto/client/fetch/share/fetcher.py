@@ -33,7 +33,13 @@ from ...network.connection import BrokerConnection
 from ...observing.log_lines import log
 from .ack_results import AckCodes, AckResults
 from .acquired_reader import CompletedShareFetch
-from .acquisition import Acquisition, LockLostError, OffsetState, acquisition_of
+from .acquisition import (
+    AcknowledgeType,
+    Acquisition,
+    LockLostError,
+    OffsetState,
+    acquisition_of,
+)
 from .buffer import ShareBuffer
 from .leader_refresh import LeaderRefresh
 from .live_acquisitions import LiveAcquisitions, acquisitions_of
@@ -116,14 +122,10 @@ class ShareFetcher:
         self._task: asyncio.Task[None] | None = None
         self._requests: set[asyncio.Task[None]] = set()
         self._is_closing = False
+        self._is_paused = False
         self._accept_at = _NEVER
 
     # Calls of the consumer
-
-    @property
-    def has_tasks(self) -> bool:
-        """True if the fetcher was started, and has not ended."""
-        return self._task is not None and not self._task.done()
 
     @property
     def assigned(self) -> list[TopicPartition]:
@@ -149,10 +151,28 @@ class ShareFetcher:
         self.wake()
 
     def revoke(self, tps: Collection[TopicPartition]) -> None:
-        """Removes partitions; releases their records that were not returned."""
+        """Removes partitions, which are not fetched any more.
+
+        Their records that were not returned stay in the buffer: the member has their locks, and
+        partitions of share groups have several members. A release would cost each of them a
+        delivery.
+        """
         self._groups.revoke(tps)
-        self.buffer.release(tps)
         self.wake()
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        """Fetches only `topics`; releases the records of other topics that were not returned."""
+        self._groups.subscribe(topics)
+        self.buffer.release_other_topics(topics)
+        self.wake()
+
+    def pause(self) -> None:
+        """Starts no fetch until `resume`: acknowledgements are sent without acquiring records."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Fetches again after `pause`."""
+        self._is_paused = False
 
     def acknowledge_open(self, record: Record[Any, Any], kind: int) -> bool:
         """Stores the first acknowledgement of a record whose lock has not ended.
@@ -239,12 +259,24 @@ class ShareFetcher:
         while self._requests:
             await asyncio.wait([*self._requests])
         await self._end_task()
+        self._release_outside_sessions()
         closes = [
             self._close_session(node) for node in self._nodes.values() if node.session.is_open
         ]
         await asyncio.gather(*closes)
         for node in self._nodes.values():
             self._results.refuse_pending(node)
+
+    def _release_outside_sessions(self) -> None:
+        """Releases the records of revoked partitions that were not acknowledged.
+
+        The close of a session releases only the records of the partitions that it has.
+        """
+        now = self._clock.monotonic()
+        for each in self._live.locked(now):
+            node = self._node(each.node)
+            if (each.topic_id, each.partition) not in node.session.partitions:
+                _release_open(node, [each], now)
 
     async def end(self) -> None:
         """Ends all tasks and connections."""
@@ -258,16 +290,6 @@ class ShareFetcher:
         finally:
             self._view.abort(self._owner)
             await self._view.release(self._owner)
-
-    def abandon(self) -> None:
-        """Ends all tasks and connections, without waiting; brokers then release the records."""
-        self._is_closing = True
-        for task in [*self._requests, self._task, *self._refresh.end()]:
-            if task is not None:
-                task.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._view.abort(self._owner)
 
     async def _end_task(self) -> None:
         if self._timer is not None:
@@ -338,7 +360,7 @@ class ShareFetcher:
 
     def _wants_records(self, node: ShareNode) -> bool:
         """Returns True if the next list should be fetched now."""
-        if self._is_closing or self.buffer.has_fetched:
+        if self._is_closing or self._is_paused or self.buffer.has_fetched:
             return False
         if self._options.limits_records:
             others = [each for each in self._nodes.values() if each.is_fetching]
@@ -384,6 +406,10 @@ class ShareFetcher:
             connection = await self._connect(node)
             if kind is not RequestKind.OPEN and not node.session.is_open:
                 return  # another request is due with the new session
+            if self._is_paused and kind is RequestKind.OPEN:
+                return
+            if self._is_paused:
+                kind = RequestKind.ACKNOWLEDGE  # a fetch would acquire the released records again
             if kind is RequestKind.ACKNOWLEDGE:
                 sent = self._take_acks(node)
                 await self._acknowledge(node, connection, sent)
@@ -440,16 +466,8 @@ class ShareFetcher:
         A fetch with acknowledgements of another partition would add it to the session. A fetch with
         renewals would be refused; they may be stored after the fetch was chosen.
         """
-        fetched = set(self._groups.by_node.get(node.node, ()))
-        since, pending = node.pending_since, node.take_pending()
-        taken = []
-        for each in pending:
-            if (each.topic_id, each.partition) in fetched and not each.has_renewals:
-                taken.append(each)
-            else:
-                each.is_pending = False
-                node.add_pending(each, since)
-        sent = take_acks(taken)
+        fetched = self._groups.by_node.get(node.node, ())
+        sent = take_acks(node.take_pending_of(fetched))
         node.sent_count += bool(sent)
         return sent
 
@@ -501,11 +519,12 @@ class ShareFetcher:
             for lost in self._live.add(acquisitions, now):
                 error = LockLostError(f"the broker delivers records of {tp[0]}[{tp[1]}] again")
                 self._results.refuse(self._node(lost.acquisition.node), [lost], error)
-            fetch = CompletedShareFetch(tp, node.node, data.records, acquisitions)
-            self.buffer.add(fetch)
-            if tp not in self._groups.assigned or self._is_closing:
-                self.buffer.release([tp])
-            self._on_arrival()
+            if self._groups.is_subscribed(topic) and not self._is_closing:
+                fetch = CompletedShareFetch(tp, node.node, data.records, acquisitions)
+                self.buffer.add(fetch)
+                self._on_arrival()
+            elif not self._is_closing:  # the close of the session releases the records
+                _release_open(node, acquisitions, now)
         if not data.error_code:
             return []
         self._on_partition_error(tp, data.error_code, data.error_message)
@@ -638,3 +657,10 @@ class ShareFetcher:
             node.attempts.succeeded()
             node.attempts.failed(error, self._clock.monotonic())
             self._on_error(error)
+
+
+def _release_open(node: ShareNode, acquisitions: list[Acquisition], now: float) -> None:
+    """Releases all offsets that are not acknowledged."""
+    for each in acquisitions:
+        if each.acknowledge_open(AcknowledgeType.RELEASE, each.first):
+            node.add_pending(each, now)

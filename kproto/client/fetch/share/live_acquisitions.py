@@ -72,6 +72,10 @@ class LiveAcquisitions:
         live += acquisitions
         return lost
 
+    def locked(self, now: float) -> list[Acquisition]:
+        """Returns the acquisitions whose locks have not ended."""
+        return [each for its in self._live.values() for each in its if each.locked_until > now]
+
 
 def _is_over(acquisition: Acquisition, now: float) -> bool:
     """Returns True if the lock has ended, and no acknowledgement is unsent or may renew it."""

@@ -6,13 +6,14 @@ the table `CHOICES`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 from typing import Final
 
 from ...core.retry import Attempts
 from ...settings import ClientSettings
 from .acquisition import Acquisition
-from .session import ShareSession
+from .session import ShareSession, TopicIdPartition
 
 __all__ = ["ACK_DELAY_S", "CHOICES", "RequestKind", "ShareNode", "Situation"]
 
@@ -130,3 +131,18 @@ class ShareNode:
         pending, self.pending = self.pending, []
         self.pending_since = _NEVER
         return pending
+
+    def take_pending_of(self, tps: Collection[TopicIdPartition]) -> list[Acquisition]:
+        """Removes and returns those acquisitions of `take_pending` that are of partitions `tps`.
+
+        Leaves acquisitions with renewals, which a fetch cannot send.
+        """
+        wanted, since = frozenset(tps), self.pending_since
+        taken = []
+        for each in self.take_pending():
+            if (each.topic_id, each.partition) in wanted and not each.has_renewals:
+                taken.append(each)
+            else:
+                each.is_pending = False
+                self.add_pending(each, since)
+        return taken

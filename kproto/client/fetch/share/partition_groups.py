@@ -17,6 +17,9 @@ _NEVER: Final = float("inf")
 class PartitionGroups:
     """Groups the assigned partitions by leader, except for those that back off.
 
+    Leaves out partitions of topics that the consumer does not subscribe to any more: the member
+    has them until the coordinator has answered its next heartbeat.
+
     `by_node` has the partitions to fetch from each broker, `leaders` the leader of each partition,
     and `unknown` the topics of partitions without a known leader. Call `update` after each change.
     """
@@ -26,6 +29,7 @@ class PartitionGroups:
         self.by_node: dict[int, list[TopicIdPartition]] = {}
         self.leaders: dict[TopicPartition, int] = {}
         self.unknown: set[str] = set()
+        self._subscribed: frozenset[str] | None = None  # None: the topics of all partitions
         self._names: dict[Uuid, str] = {}  # also of revoked partitions, until their topic is gone
         self._backoff: dict[TopicPartition, float] = {}
         self._version = 0
@@ -43,6 +47,15 @@ class PartitionGroups:
             self.assigned.pop(tp, None)
             self._backoff.pop(tp, None)
         self._version += 1
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        """Leaves out the partitions of all other topics from now on."""
+        self._subscribed = topics
+        self._version += 1
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Returns True if the consumer subscribes to a topic."""
+        return self._subscribed is None or topic in self._subscribed
 
     def name_of(self, topic_id: Uuid) -> str | None:
         """Returns the name of a topic that was assigned; None for other ids."""
@@ -66,6 +79,8 @@ class PartitionGroups:
         self.unknown = set()
         before, self.leaders = self.leaders, {}
         for tp, topic_id in self.assigned.items():
+            if not self.is_subscribed(tp[0]):
+                continue
             leader = cluster.leader(*tp)
             if leader is None or leader not in cluster.brokers:
                 self.unknown.add(tp[0])

@@ -159,9 +159,9 @@ class AcknowledgeResult(NamedTuple):
 
     `offsets` has the acknowledged offsets as ranges, ascending; `accepted` has those of them that
     were accepted. The others were released, rejected or renewed; the consumer itself releases
-    records that it has not returned, if their partition is assigned to other members. `error` is
-    None if the broker has stored the acknowledgements. With an error the broker may deliver the
-    records again.
+    records that it has not returned, if their topic is not subscribed to any more, and records
+    whose handlers have not started when `run` stops. `error` is None if the broker has stored the
+    acknowledgements. With an error the broker may deliver the records again.
     """
 
     topic: str

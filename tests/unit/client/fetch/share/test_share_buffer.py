@@ -171,13 +171,13 @@ def test_poll_returns_records_of_several_partitions_up_to_the_limit() -> None:
     assert list(second.states) == [ACCEPT, OPEN, OPEN]
 
 
-def test_revoked_partition_releases_records_that_were_not_returned() -> None:
+def test_former_topic_releases_records_that_were_not_returned() -> None:
     buffer = Buffer()
     (current,) = buffer.fetched((0, 3))
     (waiting,) = buffer.fetched((4, 5))
-    (other,) = buffer.fetched((0, 1), tp=("t", 1))
+    (other,) = buffer.fetched((0, 1), tp=("u", 1))
     assert offsets(buffer, 2) == [0, 1]
-    buffer.release([TP])
+    buffer.release_other_topics(["u"])
     assert list(current.states) == [OPEN, OPEN, RELEASE, RELEASE]
     assert list(waiting.states) == [RELEASE] * 2
     assert list(other.states) == [OPEN] * 2
@@ -204,7 +204,7 @@ def test_record_that_another_thread_takes_is_not_released() -> None:
             thread.start()
             while len(taken) < 2:
                 pass
-            buffer.release([TP])
+            buffer.release_other_topics([])
             thread.join()
             released = [at for at, state in enumerate(current.states) if state == RELEASE]
             assert taken + released == [*range(300)]
