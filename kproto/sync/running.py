@@ -11,12 +11,12 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from ..client.consumer.group_consumer import GroupConsumer
 from ..client.consumer.share_consumer import ShareConsumer
 from ..client.processing.run_summary import RunSummary, ShareRunSummary
-from ..client.processing.settings import RunSettings, run_settings
+from ..client.processing.settings import ShareRunArguments, run_settings, share_run_settings
 from ..wire.errors import ConfigurationError
 from .loop_thread import LoopThread
 
@@ -58,7 +58,7 @@ def run_share_until_stopped(
     settings: dict[str, Any],
 ) -> ShareRunSummary:
     """Calls `run` of a share consumer in the event loop, as `run_until_stopped` does."""
-    signals = RunSettings.of(order="none", **settings).stop_on
+    signals = share_run_settings(cast("ShareRunArguments", settings)).stop_on
     summary: ShareRunSummary = _run(thread, consumer, consumer.run, handler, signals, settings)
     return summary
 

@@ -176,8 +176,24 @@ class GroupAdmin:
     async def delete_share_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> None:
-        """Deletes share groups; see `delete_consumer_groups`."""
-        await self.delete_consumer_groups(group_ids, timeout_ms=timeout_ms)
+        """Deletes share groups; see `delete_consumer_groups`.
+
+        The request would delete a group of any kind, so the call describes the groups first: a
+        group of another kind stays, and its error is GROUP_ID_NOT_FOUND.
+        """
+        described = describe_share_groups_call(operations=False)
+        call = delete_groups_call()
+
+        async def send(ids: Sequence[str], left_ms: int) -> dict[str, KprotoError | None]:
+            found = await self._requester.attempt(described, ids, left_ms)
+            outcomes = {each: it for each, it in found.items() if isinstance(it, KprotoError)}
+            shared = [each for each in ids if each not in outcomes]
+            if not shared:
+                return {**outcomes}
+            return outcomes | await self._requester.attempt(call, shared, left_ms)
+
+        ids = checked_names("group_ids", group_ids)
+        await self._requester.run(call, send, ids, timeout_ms)
 
     async def delete_streams_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None

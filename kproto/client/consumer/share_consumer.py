@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -32,7 +33,7 @@ from ..processing.failure_log import log_unraised
 from ..processing.forward_topics import check_forward_topics
 from ..processing.handlers import record_handler, with_codecs
 from ..processing.run_summary import ShareRunSummary
-from ..processing.settings import RunSettings, ShareRunArguments
+from ..processing.settings import RunSettings, ShareRunArguments, share_run_settings
 from ..processing.share_pool import SharePool
 from ..processing.signals import signals_handled
 from .record_processing import ForwardProducerFactory
@@ -55,6 +56,8 @@ AnyShareRecord: TypeAlias = ShareRecord[Any, Any] | Undecodable
 RecordOrRecords: TypeAlias = AnyShareRecord | Iterable[AnyShareRecord]
 
 _NEVER: Final = float("inf")
+
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 _ACCEPT: Final = int(AcknowledgeType.ACCEPT)
 _RELEASE: Final = int(AcknowledgeType.RELEASE)
@@ -455,7 +458,7 @@ class ShareConsumer(Generic[K, V, U]):
             )
         if self._parts.pool is not None or self._status.is_polling:
             raise ConfigurationError("another task polls this consumer already")
-        checked = RunSettings.of(order="none", **settings)
+        checked = share_run_settings(settings)
         if checked.dead_letter_topic in self._subscription.topics:
             raise ConfigurationError(
                 f"dead letters in {checked.dead_letter_topic!r} would be handled: this consumer "
@@ -511,11 +514,24 @@ class ShareConsumer(Generic[K, V, U]):
 def share_subscription(topics: str | Iterable[str]) -> Subscription:
     """Returns a subscription to topics by name; share groups match no patterns.
 
-    Raises ConfigurationError for other objects, for an empty name, and if there is no topic.
+    Raises ConfigurationError for other objects, for a name that no topic can have, and if there is
+    no topic.
     """
+    if not isinstance(topics, str) and isinstance(topics, Iterable):
+        topics = list(topics)
+        if not topics:
+            raise ConfigurationError(
+                "a share consumer needs a topic; its close ends a subscription"
+            )
     subscription = Subscription.to(topics)
     if subscription.pattern is not None or subscription.broker_pattern is not None:
         raise ConfigurationError(
             f"{topics!r:.80} is a pattern: a share group subscribes to topics by name (KIP-932)"
         )
+    for topic in sorted(subscription.topics):
+        if _TOPIC_NAME.fullmatch(topic) is None or topic in (".", ".."):
+            raise ConfigurationError(
+                f"{topic!r:.80} is no name of a topic: names have 1 to 249 letters, digits, dots, "
+                "underscores and hyphens of ASCII, and are not '.' or '..'"
+            )
     return subscription

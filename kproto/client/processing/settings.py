@@ -21,6 +21,7 @@ __all__ = [
     "ShareRunArguments",
     "TransactionalRunArguments",
     "run_settings",
+    "share_run_settings",
 ]
 
 #: The largest `max_offset_gap` whose processed offsets certainly fit into the metadata of a commit,
@@ -266,6 +267,21 @@ def run_settings(transactional_id: str | None, arguments: TransactionalRunArgume
     if transactional_id is None and "transaction_timeout_ms" in arguments:
         raise ConfigurationError("transaction_timeout_ms needs a transactional_id")
     return RunSettings.of(transactional_id=transactional_id, **arguments)
+
+
+def share_run_settings(arguments: ShareRunArguments) -> RunSettings:
+    """Returns the settings of a call of `run` of a share consumer.
+
+    Raises ConfigurationError for an invalid argument, and for an argument that only `run` of a
+    consumer has.
+    """
+    known = ShareRunArguments.__annotations__
+    for name in arguments:
+        if name not in known:
+            raise ConfigurationError(
+                f"run() of a share consumer has no argument {name!r}; it has {', '.join(known)}"
+            )
+    return RunSettings.of(order="none", **arguments)
 
 
 def _checked_signals(stop_on: Collection[int] | None) -> tuple[int, ...] | None:

@@ -19,6 +19,7 @@ from kproto import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
+from kproto.broker import Broker
 from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.client.admin.errors import AdminError
 from kproto.client.admin.log_dirs import TopicPartitionReplica
@@ -340,6 +341,22 @@ async def test_groups_whose_coordinator_loads_are_sent_again() -> None:
         broker.answers[FindCoordinatorRequest] = find
         await client.admin.delete_consumer_groups(["a", "b"])
         assert broker.count(DeleteGroupsRequest) == 2
+
+
+async def test_group_of_another_kind_is_not_deleted_as_a_share_group() -> None:
+    async with Broker() as broker, Client(broker.bootstrap) as client:
+        await client.create_topics(NewTopic("t"))
+        await client.admin.alter_consumer_group_offsets("readers", {("t", 0): 0})
+        async with client.share_consumer("t", group="workers") as consumer:
+            await consumer.poll(50)
+        with pytest.raises(AdminError) as refused:
+            await client.admin.delete_share_groups(["readers", "workers"])
+        error = refused.value.errors["readers"]
+        assert isinstance(error, BrokerResponseError)
+        assert error.name == "GROUP_ID_NOT_FOUND"
+        assert list(refused.value.results) == ["workers"]
+        offsets = await client.admin.list_consumer_group_offsets(["readers"])
+        assert list(offsets["readers"]) == [("t", 0)]
 
 
 async def test_an_error_of_a_broker_is_reported_by_its_node_id() -> None:

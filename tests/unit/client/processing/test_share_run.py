@@ -9,7 +9,7 @@ import pytest
 
 import kproto
 from kproto import Retries, ShareRecord, ShareRunSummary, Stop
-from kproto.client.processing.settings import RunSettings
+from kproto.client.processing.settings import RunSettings, share_run_settings
 from kproto.client.processing.share_policy import (
     Accept,
     DeadLetter,
@@ -50,6 +50,14 @@ def test_step_depends_on_error_and_deliveries(
 def test_excluded_exception_is_rejected_at_once() -> None:
     settings = RunSettings.of(order="none", retries=Retries(3, exceptions=(OSError,)))
     assert share_step(settings, ValueError(), 1, 0.5, is_decoded=True) == Reject()
+
+
+@pytest.mark.parametrize("name", ["retry_topics", "order", "bogus"])
+def test_argument_of_other_runs_is_refused(name: str) -> None:
+    arguments: Any = {name: ["jobs.retry.5s"]}
+    words = f"no argument '{name}'; it has workers, retries, dead_letter_topic"
+    with pytest.raises(kproto.ConfigurationError, match=words):
+        share_run_settings(arguments)
 
 
 async def run(broker: ShareBroker, handle: Any, **settings: Any) -> ShareRunSummary:
