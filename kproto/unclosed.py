@@ -18,7 +18,10 @@ def warn_unclosed(what: str, source: object) -> None:
     The caller calls this function last, because the filter "error" turns the warning into an
     exception.
     """
-    text = f"{what} was not closed: use `async with`, or await its `close()`"
+    text = (
+        f"{what} was not closed: use `async with`, or await its `close()`; with `kproto.sync` use "
+        "`with`, or call `close()`"
+    )
     warnings.warn(text, ResourceWarning, stacklevel=3, source=source)
 
 

@@ -792,9 +792,11 @@ class Client:
         """Creates a consumer of a share group (KIP-932, Kafka 4.2); see `ShareConsumer`.
 
         `on_acknowledged` is called with an `AcknowledgeResult` for each partition whose
-        acknowledgements were answered. `key` and `value` are codecs, as in `consumer`: for an
-        undecodable record, an iteration raises UndecodableRecordError or returns an `Undecodable`,
-        and in `run` the record is a dead letter, or rejected. The other arguments are those of
+        acknowledgements were answered. The next poll raises its exception; an exception is only
+        logged if another error waits for the next poll, and lost without a further poll. `key` and
+        `value` are codecs, as in `consumer`: for an undecodable record, an iteration raises
+        UndecodableRecordError or returns an `Undecodable`, and in `run` the record is a dead
+        letter, or rejected. The other arguments are those of
         `kproto.client.groups.share.settings.ShareGroupSettings`, with times in ms; properties of
         `from_properties` override the defaults that both kinds of groups have, and have the default
         `group`. Kafka's names are accepted, too: `share_acknowledgement_mode`,

@@ -86,7 +86,9 @@ class ShareConsumer(ShareWrapper[K, V, U]):
     def subscribe(self, topics: str | Iterable[str]) -> None:
         """Replaces the subscription.
 
-        Raises ConfigurationError for invalid topics, and if the consumer is closed.
+        Releases the fetched records of former topics that were not returned: the group delivers
+        them again. Returned records can still be acknowledged. Raises ConfigurationError for
+        invalid topics, and if the consumer is closed.
         """
         self._call_plain(self._wrapped.subscribe, topics)
 

@@ -151,7 +151,11 @@ class GroupAdmin(Wrapper[Admin]):
     def delete_share_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> None:
-        """Deletes share groups; see `delete_consumer_groups`."""
+        """Deletes share groups; see `delete_consumer_groups`.
+
+        The request would delete a group of any kind, so the call describes the groups first: a
+        group of another kind stays, and its error is GROUP_ID_NOT_FOUND.
+        """
         self._call(self._wrapped.delete_share_groups, group_ids, timeout_ms=timeout_ms)
 
     def delete_streams_groups(

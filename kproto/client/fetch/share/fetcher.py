@@ -51,6 +51,8 @@ from .requests import (
     SentAcks,
     ShareFetchOptions,
     ShareRemedy,
+    acknowledge_codes,
+    acknowledge_hints,
     acknowledge_request,
     fetch_remedy,
     fetch_request,
@@ -563,21 +565,8 @@ class ShareFetcher:
     ) -> None:
         if response.acquisition_lock_timeout_ms > 0:
             self.lock_timeout_ms = response.acquisition_lock_timeout_ms
-        codes: dict[TopicIdPartition, tuple[int, str | None]] = {}
-        hints: list[LeaderHint] = []
-        for topic in response.responses:
-            name = self._groups.name_of(topic.topic_id)
-            for data in topic.partitions:
-                codes[topic.topic_id, data.partition_index] = data.error_code, data.error_message
-                leader = data.current_leader
-                if name is not None and data.error_code and leader.leader_id >= 0:
-                    hints.append(
-                        LeaderHint(
-                            name, data.partition_index, leader.leader_id, leader.leader_epoch
-                        )
-                    )
-        self._on_acks_answered(node, sent, codes, self._clock.monotonic())
-        self._apply_hints(hints, response)
+        self._on_acks_answered(node, sent, acknowledge_codes(response), self._clock.monotonic())
+        self._apply_hints(acknowledge_hints(response, self._groups.name_of), response)
 
     async def _close_session(self, node: ShareNode) -> None:
         """Sends the acknowledgements of a node, and closes its session."""

@@ -17,6 +17,7 @@ from ....messages.share_acknowledge_request import (
     AcknowledgeTopic,
     ShareAcknowledgeRequest,
 )
+from ....messages.share_acknowledge_response import ShareAcknowledgeResponse
 from ....messages.share_fetch_request import (
     AcknowledgementBatch,
     FetchPartition,
@@ -26,6 +27,8 @@ from ....messages.share_fetch_request import (
 )
 from ....protocol.error_codes import code_of
 from ....wire.errors import KprotoError
+from ....wire.uuid import Uuid
+from ...metadata.cluster import LeaderHint
 from .acquisition import AcknowledgeType, AckRun, Acquisition, ack_runs, acknowledged_ranges
 from .session import SessionChange, TopicIdPartition
 
@@ -36,6 +39,8 @@ __all__ = [
     "SentAcks",
     "ShareFetchOptions",
     "ShareRemedy",
+    "acknowledge_codes",
+    "acknowledge_hints",
     "acknowledge_remedy",
     "acknowledge_request",
     "by_partition",
@@ -291,6 +296,32 @@ def _batches(sent: Iterable[SentAcks], batch: Callable[..., T]) -> dict[TopicIdP
         ]
         for tp, runs in found.items()
     }
+
+
+def acknowledge_codes(
+    response: ShareAcknowledgeResponse,
+) -> dict[TopicIdPartition, tuple[int, str | None]]:
+    """Returns the error code and message of each partition in a response."""
+    return {
+        (topic.topic_id, data.partition_index): (data.error_code, data.error_message)
+        for topic in response.responses
+        for data in topic.partitions
+    }
+
+
+def acknowledge_hints(
+    response: ShareAcknowledgeResponse, name_of: Callable[[Uuid], str | None]
+) -> list[LeaderHint]:
+    """Returns the new leaders that a response names for partitions with an error."""
+    found = []
+    for topic in response.responses:
+        name = name_of(topic.topic_id)
+        for data in topic.partitions:
+            leader = data.current_leader
+            if name is not None and data.error_code and leader.leader_id >= 0:
+                its = data.partition_index, leader.leader_id, leader.leader_epoch
+                found.append(LeaderHint(name, *its))
+    return found
 
 
 def by_partition(sent: Iterable[SentAcks]) -> Mapping[TopicIdPartition, list[SentAcks]]:

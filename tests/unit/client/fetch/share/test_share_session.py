@@ -127,6 +127,17 @@ def test_no_request_is_due_while_another_is_in_flight_or_in_a_backoff() -> None:
     assert its.next_request(NOW, wants_records=True) is RequestKind.NONE
 
 
+def test_acknowledgements_of_a_revoked_partition_wait_for_their_own_request() -> None:
+    its, kept, revoked = node(), acquired(0, 2), acquired(5, 2, partition=1)
+    its.add_pending(revoked, NOW)
+    its.add_pending(kept, NOW + 0.01)
+    assert its.take_pending_of([(A, 0)]) == [kept]
+    assert its.pending == [revoked]
+    assert its.pending_since == NOW
+    assert its.take_pending_of([(A, 0), (A, 1)]) == [revoked]
+    assert its.pending == []
+
+
 def test_fetch_request_has_changes_and_acknowledgements() -> None:
     first, second = acquired(0, 3), acquired(10, 2)
     first.acknowledge_open(AcknowledgeType.ACCEPT, first.first)
