@@ -277,7 +277,8 @@ class ShareFetcher:
         now = self._clock.monotonic()
         for each in self._live.locked(now):
             node = self._node(each.node)
-            if (each.topic_id, each.partition) not in node.session.partitions:
+            is_closed_with_session = (each.topic_id, each.partition) in node.session.partitions
+            if node.session.is_open and not is_closed_with_session:
                 _release_open(node, [each], now)
 
     async def end(self) -> None:

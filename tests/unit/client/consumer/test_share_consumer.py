@@ -519,3 +519,15 @@ def test_properties_set_the_defaults_of_a_share_consumer() -> None:
     assert (its.max_poll_records, its.max_poll_interval_ms, its.max_wait_ms) == (7, 1_000, 9)
     its = client.share_consumer("t", share_acquire_mode="batch_optimized")._settings
     assert its.acquire_mode == "batch_optimized"
+
+
+async def test_close_after_a_lost_session_reports_no_release() -> None:
+    results: list[AcknowledgeResult] = []
+    async with ShareBroker() as broker:
+        broker.produce(3)
+        async with sharing(broker, "explicit", on_acknowledged=results.append) as consumer:
+            await anext(aiter(consumer))
+            await broker.until(lambda: broker.count(ShareFetchRequest) > 1)
+            broker.answers[ShareFetchRequest] = lambda asked: HANG_UP
+            await broker.until(lambda: not consumer._fetcher._nodes[0].session.is_open)
+    assert results == []
