@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, Final
 
-from ..wire.errors import ConfigurationError
+from ..wire.errors import ConfigurationError, UndecodableRecordError, UnreadableRecordError
 
 __all__ = ["Call", "PlainCall", "TaskLoop"]
 
@@ -25,7 +25,8 @@ _WAIT_S: Final = 0.05 if sys.platform == "win32" else 1.0
 
 #: How long an interrupted call waits for the end of its cancelled coroutine, in seconds: most
 #: coroutines end at once, and the next call then finds the object at rest. A close may take longer,
-#: and continues in the event loop.
+#: and continues in the event loop. Nothing depends on this wait: the event loop carries out the
+#: next call after the cancellation.
 _CANCEL_S: Final = 0.1
 
 
@@ -121,6 +122,8 @@ class PlainCall:
             if not self._is_taken:
                 self._abandon()
             raise
+        # An interrupt must not be raised from here on, because the result would be lost: CPython
+        # checks for signals only when a function begins, after a call in C, and in loops.
         finally:
             self._function = _nothing  # its arguments may refer to the caller's frames
             self._args, self._kwargs = (), {}
@@ -141,10 +144,12 @@ class Call(PlainCall):
     So a call that does not wait takes one iteration of the event loop.
 
     If the calling thread is interrupted, the task is cancelled. If the task has succeeded already,
-    `undo` is called in the event loop instead, because no caller receives the result.
+    or succeeds nevertheless, `undo` is called in the event loop, because no caller receives the
+    result; so it is after an error that counts as the result for a record. `undo` is called before
+    any later call is carried out.
     """
 
-    __slots__ = ("_has_ended", "_has_succeeded", "_is_abandoned", "_undo", "loop", "task")
+    __slots__ = ("_has_ended", "_is_abandoned", "_needs_undo", "_undo", "loop", "task")
 
     def __init__(
         self,
@@ -160,7 +165,7 @@ class Call(PlainCall):
         self._undo = undo
         self._is_abandoned = False
         self._has_ended = False
-        self._has_succeeded = False
+        self._needs_undo = False
 
     def start(self) -> None:
         """Starts the task of the call; the event loop calls it."""
@@ -180,13 +185,21 @@ class Call(PlainCall):
             self.fail(ConfigurationError("the client was closed during the call"))
             raise
         except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-            self._has_ended = True
+            self._end(needs_undo=isinstance(error, UndecodableRecordError | UnreadableRecordError))
             self.fail(error)
         else:
-            self._has_ended = self._has_succeeded = True
-            if self._is_abandoned and self._undo is not None:
-                self._undo()
+            self._end(needs_undo=True)
             self.succeed(result)
+
+    def _end(self, *, needs_undo: bool) -> None:
+        self._has_ended = True
+        self._needs_undo = needs_undo and self._undo is not None
+        if self._is_abandoned:
+            self._undo_result()
+
+    def _undo_result(self) -> None:
+        if self._needs_undo and self._undo is not None:
+            self._undo()
 
     async def run(self) -> None:
         """Runs the coroutine in the current task; raises CancelledError if it is cancelled."""
@@ -200,15 +213,19 @@ class Call(PlainCall):
             self.succeed(result)
 
     def _abandon(self) -> None:
+        ended = threading.Lock()
+        ended.acquire()
         with suppress(RuntimeError):  # the event loop is closed
-            self.loop.call_soon_threadsafe(self._cancel)
-            self._done.acquire(timeout=_CANCEL_S)
+            self.loop.call_soon_threadsafe(self._cancel, ended)
+            # `_done` would not do: it may be free already, before `_cancel` has called `undo`.
+            ended.acquire(timeout=_CANCEL_S)
 
-    def _cancel(self) -> None:
+    def _cancel(self, ended: threading.Lock) -> None:
+        """Cancels the task, or undoes its success; then releases `ended`."""
         self._is_abandoned = True
-        if self.task is None:
-            return
-        if not self._has_ended:
+        if self.task is not None and not self._has_ended:
+            self.task.add_done_callback(lambda _: ended.release())
             self.task.cancel()
-        elif self._undo is not None and self._has_succeeded:
-            self._undo()
+            return
+        self._undo_result()
+        ended.release()

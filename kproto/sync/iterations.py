@@ -4,6 +4,13 @@ The event loop's thread reads a list of records. The calling thread takes the re
 one after the other, without the event loop, and applies codecs to them: a step of the list's
 iterator is one operation in Python, also while the event loop reads how far the iteration is. So a
 record counts as processed when the caller asks for the next one, as in the asyncio client.
+
+Ctrl-C may interrupt a poll whose record the caller has not received. The event loop then moves the
+position back before that record, perhaps later. So an interrupted iteration, and a new one, polls
+before it takes records without the event loop: the event loop carries out the poll afterwards.
+Between the step of the list's iterator and the `return` of its record, an iteration calls no
+function but the decoder, because CPython checks for signals when a function begins, after a call in
+C, and in loops. If the decoder is interrupted, the record is given back.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from ..client.fetch.completed_fetch import FetchedBatch, FetchedRecords, Fetched
 from ..client.fetch.share.acquisition import ShareRecord
 from ..records import Record
 from ..records.type_variables import K, U, V
+from ..wire.errors import UndecodableRecordError
 
 __all__ = [
     "DecodedRecordIteration",
@@ -46,6 +54,8 @@ class Poller(Protocol):
         self, function: Callable[..., Coroutine[Any, Any, R]], /, *args: Any, **kwargs: Any
     ) -> R: ...
 
+    def _give_back(self, record: Any) -> None: ...
+
     def _end(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
 
 
@@ -65,10 +75,13 @@ class _Buffer(Protocol):
 
 
 class _NoRecords:
-    """The buffer of an iteration of the parent process."""
+    """The buffer of an iteration that has to poll, and of an iteration of the parent process."""
 
     def __init__(self) -> None:
         self.remaining: Iterator[Record] = iter(())
+
+
+_NO_RECORDS: Final = _NoRecords()
 
 
 class _Iteration(Iterator[T]):
@@ -107,48 +120,82 @@ class _Iteration(Iterator[T]):
         self._consumer._end(self._iteration.aclose)
 
 
-class RecordIteration(_Iteration[Record[K, V] | U], Generic[K, V, U]):
-    """Yields single records."""
+class _BufferedIteration(_Iteration[T]):
+    """Takes records of a buffer; polls if the buffer is empty, and after an interruption."""
 
-    __slots__ = ("__weakref__", "_buffer")
+    __slots__ = ("__weakref__", "_buffer", "_poll", "_polled")
 
-    def __init__(self, consumer: Poller, iteration: record_stream.RecordIteration[K, V, U]) -> None:
+    def __init__(
+        self,
+        consumer: Poller,
+        iteration: _Source[T],
+        poll: Callable[[], Coroutine[Any, Any, Any]],
+        polled: _Buffer,
+    ) -> None:
         super().__init__(consumer, iteration)
-        self._buffer: _Buffer = iteration._buffer
+        self._poll = poll
+        self._polled = polled
+        self._buffer: _Buffer = _NO_RECORDS
         _iterations.add(self)
 
-    def __next__(self) -> Record[K, V] | U:
+    def __next__(self) -> T:
         """Returns the next record; a call that Ctrl-C interrupts removes no record."""
         for record in self._buffer.remaining:
-            return record  # type: ignore[return-value]  # without codecs, K and V are bytes
-        return self._next()
+            return record  # type: ignore[return-value]  # without codecs, T is a record of bytes
+        polled: T = self._poll_record()
+        return polled
+
+    def _poll_record(self) -> Any:
+        self._buffer = _NO_RECORDS
+        try:
+            record = self._consumer._poll_call(self._poll)
+        except StopAsyncIteration:
+            raise StopIteration from None
+        self._buffer = self._polled
+        return record
+
+
+class RecordIteration(_BufferedIteration[Record[K, V] | U], Generic[K, V, U]):
+    """Yields single records."""
+
+    __slots__ = ()
+
+    def __init__(self, consumer: Poller, iteration: record_stream.RecordIteration[K, V, U]) -> None:
+        # The fast path of the asyncio iteration is left out.
+        poll = partial(record_stream._Iteration.__anext__, iteration)
+        super().__init__(consumer, iteration, poll, iteration._buffer)
 
 
 class DecodedRecordIteration(RecordIteration[K, V, U]):
     """Yields single records; the calling thread decodes them by the codecs of the consumer."""
 
-    __slots__ = ("_decoder", "_poll")
+    __slots__ = ("_decoder",)
 
     def __init__(
         self, consumer: Poller, iteration: record_stream.DecodedRecordIteration[K, V, U]
     ) -> None:
         super().__init__(consumer, iteration)
         self._decoder = iteration._decoder
-        self._poll: Any = partial(record_stream._Iteration.__anext__, iteration)
 
     def __next__(self) -> Record[K, V] | U:
-        """Returns the next record; a call that Ctrl-C interrupts during its wait removes none.
+        """Returns the next record; a call that Ctrl-C interrupts removes no record.
 
         Raises UndecodableRecordError for an undecodable record, unless the consumer returns an
         `Undecodable` for it; the next call continues after the record.
         """
-        for record in self._buffer.remaining:
-            return self._decoder.decode(record)
+        taken = None
         try:
-            polled: Record = self._consumer._poll_call(self._poll)
-        except StopAsyncIteration:
-            raise StopIteration from None
-        return self._decoder.decode(polled)
+            for taken in self._buffer.remaining:
+                return self._decoder.decode(taken)
+            taken = self._poll_record()
+            return self._decoder.decode(taken)
+        except UndecodableRecordError:
+            raise
+        except BaseException:
+            if taken is not None:
+                self._buffer = _NO_RECORDS
+                self._consumer._give_back(taken)
+            raise
 
 
 def record_iteration(
@@ -160,50 +207,47 @@ def record_iteration(
     return RecordIteration(consumer, iteration)
 
 
-class ShareIteration(_Iteration[ShareRecord[K, V] | U], Generic[K, V, U]):
+class ShareIteration(_BufferedIteration[ShareRecord[K, V] | U], Generic[K, V, U]):
     """Yields single records of a share consumer."""
 
-    __slots__ = ("__weakref__", "_buffer")
+    __slots__ = ()
 
     def __init__(
         self, consumer: Poller, iteration: share_iterations.ShareIteration[K, V, U]
     ) -> None:
-        super().__init__(consumer, iteration)
-        self._buffer: _Buffer = iteration._buffer
-        _iterations.add(self)
-
-    def __next__(self) -> ShareRecord[K, V] | U:
-        """Returns the next record; a call that Ctrl-C interrupts removes no record."""
-        for record in self._buffer.remaining:
-            return record  # type: ignore[return-value]  # a share consumer has such records
-        return self._next()
+        super().__init__(consumer, iteration, iteration._poll_record, iteration._buffer)
 
 
 class DecodedShareIteration(ShareIteration[K, V, U]):
     """Yields single records; the calling thread decodes them by the codecs of the consumer."""
 
-    __slots__ = ("_decode", "_poll")
+    __slots__ = ("_decode",)
 
     def __init__(
         self, consumer: Poller, iteration: share_iterations.DecodedShareIteration[K, V, U]
     ) -> None:
         super().__init__(consumer, iteration)
         self._decode: Callable[[Any], ShareRecord[K, V] | U] = iteration._decode
-        self._poll = iteration._poll_record
 
     def __next__(self) -> ShareRecord[K, V] | U:
-        """Returns the next record; a call that Ctrl-C interrupts during its wait removes none.
+        """Returns the next record; the group delivers the record of an interrupted call again.
 
         Raises UndecodableRecordError for an undecodable record, unless the consumer returns an
         `Undecodable` for it; the next call continues after the record.
         """
-        for record in self._buffer.remaining:
-            return self._decode(record)
+        taken: Any = None
         try:
-            polled = self._consumer._poll_call(self._poll)
-        except StopAsyncIteration:
-            raise StopIteration from None
-        return self._decode(polled)
+            for taken in self._buffer.remaining:
+                return self._decode(taken)
+            taken = self._poll_record()
+            return self._decode(taken)
+        except UndecodableRecordError:
+            raise
+        except BaseException:
+            if taken is not None:
+                self._buffer = _NO_RECORDS
+                self._consumer._give_back(taken)
+            raise
 
 
 def share_iteration(
@@ -222,15 +266,13 @@ class ShareListIteration(_Iteration[list[ShareRecord[K, V] | U]], Generic[K, V, 
 
 
 #: All iterations, whose records belong to the parent process after a fork.
-_iterations: Final[WeakSet[RecordIteration[Any, Any, Any] | ShareIteration[Any, Any, Any]]] = (
-    WeakSet()
-)
+_iterations: Final[WeakSet[_BufferedIteration[Any]]] = WeakSet()
 
 
 def _drop_records() -> None:
     """Makes the iterations of a child process take no record that the parent has polled."""
     for each in [*_iterations]:
-        each._buffer = _NoRecords()
+        each._buffer = each._polled = _NO_RECORDS
 
 
 if hasattr(os, "register_at_fork"):

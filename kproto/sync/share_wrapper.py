@@ -44,6 +44,13 @@ class ShareWrapper(Wrapper[ShareConsumer[K, V, U]], Generic[K, V, U]):
         result: T = self._binding.thread().call(poll, undo=undo)
         return result
 
+    def _give_back(self, record: ShareRecord[Any, Any]) -> None:
+        """Releases `record`, which an iteration has taken: its decoder was interrupted.
+
+        The caller has not received it, and the group delivers it again.
+        """
+        self._call_plain(self._wrapped._release_unreceived, [record])
+
     def _is_renewable(self) -> bool:
         return self._object._loop is None  # it has not started
 

@@ -33,5 +33,12 @@ class StreamWrapper(Wrapper[S]):
         result: T = self._binding.thread().call(function, *args, undo=undo, **kwargs)
         return result
 
+    def _give_back(self, record: object) -> None:
+        """Moves the position back before `record`, the last one that an iteration has taken.
+
+        The caller has not received it, because its decoder was interrupted.
+        """
+        self._call_plain(self._wrapped._return_in_flight)
+
     def _is_renewable(self) -> bool:
         return self._object._loop is None  # it has not started

@@ -90,9 +90,9 @@ class _Iteration(AsyncIterator[T]):
     __slots__ = ("_buffer", "_poller", "_source")
 
     def __init__(self, source: _PollSource, buffer: FetchBuffer) -> None:
-        self._source = source
         self._buffer = buffer
         self._poller = _IterationKey()
+        self._source = source
 
     def __aiter__(self) -> Self:
         return self
@@ -118,7 +118,9 @@ class _Iteration(AsyncIterator[T]):
         await self._source._end_iteration()
 
     def __del__(self) -> None:
-        self._source._on_iteration_dropped(self._poller)
+        source: _PollSource | None = getattr(self, "_source", None)
+        if source is not None:  # Ctrl-C may have interrupted `__init__`
+            source._on_iteration_dropped(self._poller)
 
 
 class RecordIteration(_Iteration[Record[K, V] | U], Generic[K, V, U]):
