@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import iscoroutinefunction
+from types import CoroutineType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from ..wire.errors import ConfigurationError
@@ -14,8 +16,10 @@ __all__ = [
     "Codec",
     "Decoder",
     "Encoder",
+    "check_not_async",
     "decode_function",
     "encode_function",
+    "raise_if_coroutine",
     "takes_null",
 ]
 
@@ -28,7 +32,8 @@ class Encoder(Protocol[T_contra]):
     """Encodes keys or values to bytes.
 
     A null key or value, None, is sent as null without a call of the encoder, unless the encoder has
-    the attribute `takes_null` = True.
+    the attribute `takes_null` = True. Only such an encoder may return None for a key or value that
+    is not None.
     """
 
     def encode(self, value: T_contra, context: EncodeContext, /) -> bytes | None:
@@ -70,7 +75,8 @@ _HINTS: Final = {
 def encode_function(encoder: AnyEncoder[Any], field: Field) -> Callable[[Any, EncodeContext], Any]:
     """Returns the function that encodes a key or value.
 
-    Raises ConfigurationError for an object that is no encoder; the text names the `field`.
+    Raises ConfigurationError for an object that is no encoder, and for an async function; the text
+    names the `field`.
     """
     return _function(encoder, "encode", field)
 
@@ -80,7 +86,8 @@ def decode_function(
 ) -> Callable[[bytes, DecodeContext], Any]:
     """Returns the function that decodes a key or value.
 
-    Raises ConfigurationError for an object that is no decoder; the text names the `field`.
+    Raises ConfigurationError for an object that is no decoder, and for an async function; the text
+    names the `field`.
     """
     return _function(decoder, "decode", field)
 
@@ -98,7 +105,26 @@ def _function(codec: object, name: str, field: Field) -> Callable[[Any, Any], An
     method = getattr(codec, name, None)
     if callable(method) and not isinstance(codec, str | bytes):  # these have methods of that name
         function: Callable[[Any, Any], Any] = method
-        return function
-    if callable(codec):
-        return codec
-    raise ConfigurationError(f"{field} is {codec!r:.80}, which is no codec: {_HINTS[name]}")
+    elif callable(codec):
+        function = codec
+    else:
+        raise ConfigurationError(f"{field} is {codec!r:.80}, which is no codec: {_HINTS[name]}")
+    check_not_async(function, field)
+    return function
+
+
+def check_not_async(function: Callable[..., Any], field: Field) -> None:
+    """Raises ConfigurationError for an async function; the text names the `field`."""
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - its kind matters
+    if iscoroutinefunction(function) or iscoroutinefunction(call):
+        raise ConfigurationError(
+            f"{field} has the async function {function!r:.80}: pass a plain function, because no "
+            "codec is awaited"
+        )
+
+
+def raise_if_coroutine(result: object) -> None:
+    """Raises TypeError if a codec has returned a coroutine, which it closes."""
+    if isinstance(result, CoroutineType):
+        result.close()
+        raise TypeError("the codec returned coroutine: it is an async function, and is not awaited")

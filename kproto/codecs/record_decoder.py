@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import CoroutineType
 from typing import Any, Generic, cast
 
 from ..records import Record
@@ -10,7 +11,7 @@ from ..records.type_variables import K, U, V
 from ..wire.errors import ConfigurationError, UndecodableRecordError
 from .basic import FunctionCodec, uses_no_context
 from .contexts import KEY, VALUE, DecodeContext, Field
-from .protocols import AnyDecoder, decode_function, takes_null
+from .protocols import AnyDecoder, check_not_async, decode_function, raise_if_coroutine, takes_null
 from .undecodable import Undecodable
 
 __all__ = ["RecordDecoder"]
@@ -104,12 +105,16 @@ class RecordDecoder(Generic[K, V, U]):
                     key = self._decode_key(key)
                 else:
                     key = self._decode_key(key, DecodeContext(record, KEY))
+                if type(key) is CoroutineType:
+                    raise_if_coroutine(key)
             field = VALUE
             if self._decode_value is not None and (value is not None or self._value_takes_null):
                 if self._is_plain_value:
                     value = self._decode_value(value)
                 else:
                     value = self._decode_value(value, DecodeContext(record, VALUE))
+                if type(value) is CoroutineType:
+                    raise_if_coroutine(value)
         except Exception as fault:  # noqa: BLE001 - a codec may raise anything
             error = UndecodableRecordError(
                 f"{type(fault).__name__}: {fault}",
@@ -134,5 +139,6 @@ def _function(codec: AnyDecoder[Any] | None, field: Field) -> Callable[..., Any]
         return None
     if isinstance(codec, FunctionCodec) and uses_no_context(codec):
         from_bytes: Callable[[bytes], Any] = codec.from_bytes
+        check_not_async(from_bytes, field)
         return from_bytes
     return decode_function(codec, field)

@@ -10,7 +10,7 @@ from ..records.type_variables import K, V
 from ..wire.errors import EncodeError
 from .basic import FunctionCodec, uses_no_context
 from .contexts import KEY, VALUE, EncodeContext, Field
-from .protocols import AnyEncoder, encode_function, takes_null
+from .protocols import AnyEncoder, check_not_async, encode_function, raise_if_coroutine, takes_null
 
 __all__ = ["RecordEncoder"]
 
@@ -45,6 +45,7 @@ class RecordEncoder(Generic[K, V]):
             return None
         if self._is_plain and isinstance(codec, FunctionCodec):
             to_bytes: Callable[[Any], bytes] = codec.to_bytes
+            check_not_async(to_bytes, field)
             return to_bytes
         return encode_function(codec, field)
 
@@ -76,12 +77,12 @@ class RecordEncoder(Generic[K, V]):
             encode: Any = self._encode_key
             if encode is not None and (key is not None or self._key_takes_null):
                 context.key = None
-                context.key = _checked(encode(key, context))
+                context.key = _checked(encode(key, context), self._key_takes_null)
             field, given = VALUE, value
             context.field = VALUE
             encode = self._encode_value
             if encode is not None and (value is not None or self._value_takes_null):
-                value = _checked(encode(value, context))
+                value = _checked(encode(value, context), self._value_takes_null)
         except EncodeError:
             raise
         except Exception as fault:
@@ -104,7 +105,15 @@ def _as_list(headers: Any, place: str) -> list[Header]:
         ) from None
 
 
-def _checked(data: object) -> bytes | None:
-    if data is None or isinstance(data, bytes):
+def _checked(data: object, may_be_null: bool = False) -> bytes | None:
+    if isinstance(data, bytes):
         return data
+    if data is None:
+        if may_be_null:
+            return None
+        raise TypeError(
+            "the codec returned None, which would make a null, for a value that is not None: a "
+            "codec that makes nulls has the attribute takes_null = True"
+        )
+    raise_if_coroutine(data)
     raise TypeError(f"the codec returned {type(data).__name__}, not bytes or None")

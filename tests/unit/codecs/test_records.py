@@ -12,6 +12,7 @@ from kproto import ConfigurationError, EncodeError, Record, Undecodable, Undecod
 from kproto.codecs import (
     DecodeContext,
     EncodeContext,
+    FunctionCodec,
     IntCodec,
     JsonCodec,
     StringCodec,
@@ -163,6 +164,57 @@ def test_codec_that_returns_no_bytes_is_refused() -> None:
 
     with pytest.raises(EncodeError, match="the codec returned str, not bytes or None"):
         RecordEncoder(None, encode).encode("orders", None, "v", ())
+
+
+@pytest.mark.parametrize(
+    "codec", [FunctionCodec(lambda value: None, int), lambda value, context: None]
+)
+def test_encoder_that_returns_none_for_a_value_is_refused(codec: Any) -> None:
+    with pytest.raises(EncodeError, match="codec returned None, which would make a null"):
+        RecordEncoder(None, codec).encode("orders", None, "v", ())
+    with pytest.raises(EncodeError, match="codec returned None, which would make a null"):
+        RecordEncoder(codec, Nulls()).encode("orders", "k", "v", ())
+    assert RecordEncoder(None, codec).encode("orders", None, None, ())[1] is None
+
+
+async def to_async(*_: Any) -> bytes:
+    return b"x"
+
+
+class AsyncCall:
+    async def __call__(self, *_: Any) -> bytes:
+        return b"x"
+
+
+class AsyncCodec:
+    encode = decode = to_async
+
+
+@pytest.mark.parametrize(
+    "codec", [to_async, AsyncCall(), AsyncCodec(), FunctionCodec(to_async, to_async)]
+)
+def test_async_codec_is_refused(codec: Any) -> None:
+    for make in (RecordEncoder, RecordDecoder):
+        with pytest.raises(ConfigurationError, match=r"value has the async function .* plain"):
+            make(None, codec)
+        with pytest.raises(ConfigurationError, match="key has the async function"):
+            make(codec, None)
+
+
+@pytest.mark.parametrize(
+    "codec",
+    [
+        lambda value, context: to_async(),
+        FunctionCodec(lambda value: to_async(), lambda data: to_async()),
+    ],
+)
+def test_coroutine_of_a_codec_is_no_value(codec: Any) -> None:
+    for key, value, field in ((codec, None, "key"), (None, codec, "value")):
+        with pytest.raises(EncodeError, match="the codec returned coroutine"):
+            RecordEncoder(key, value).encode("orders", "k", "v", ())
+        with pytest.raises(UndecodableRecordError, match="the codec returned coroutine") as raised:
+            RecordDecoder(key, value).decode(record())
+        assert raised.value.field == field
 
 
 def test_headers_of_a_wrong_type_are_refused() -> None:

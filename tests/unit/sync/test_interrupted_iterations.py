@@ -27,7 +27,7 @@ LISTS = 2
 CODEC = FunctionCodec(lambda value: b"%d" % value, lambda data: int(data))
 
 #: The functions that may be interrupted, besides `take`.
-PLACES = (str(Path(kproto.sync.__file__).parent), str(Path(kproto.codecs.__file__).parent), __file__)
+PLACES = (*(str(Path(each.__file__).parent) for each in (kproto.sync, kproto.codecs)), __file__)
 
 GROUP = ConfigResource(ConfigResourceType.GROUP, "g")
 
@@ -84,6 +84,7 @@ def value_of(record: Any) -> int:
     return int(record.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [None, CODEC])
 @pytest.mark.parametrize("group", [None, "g"])
 def test_interrupted_iteration_returns_each_record_once(
@@ -108,6 +109,7 @@ def test_interrupted_iteration_returns_each_record_once(
     assert at > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [None, CODEC])
 def test_interrupted_share_iteration_returns_each_record_once(
     client: kproto.sync.Client, codec: Any
