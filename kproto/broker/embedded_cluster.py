@@ -189,13 +189,14 @@ class EmbeddedCluster:
         return self._topics_after_cleanup().named(topic).partition(partition).log.end_offset
 
     def records(
-        self, topic: str, partition: int | None = None, *, read_committed: bool = False
+        self, topic: str, partition: int | None = None, *, read_committed: bool = True
     ) -> list[Record]:
         """Returns all records of a topic, or of one partition, decoded, without control records.
 
-        The records of all partitions are ordered by partition, then by offset. If `read_committed`
-        is set, returns the records up to the last stable offset, and omits the records of aborted
-        transactions.
+        The records of all partitions are ordered by partition, then by offset. Returns the records
+        up to the last stable offset, and omits the records of aborted transactions. With
+        `read_committed=False`, also returns the records of aborted and open transactions, and the
+        records after the first open one.
 
         Raises BrokerResponseError for an unknown topic or partition, CorruptBatchError for a batch
         that cannot be decoded, and MissingCodecError for a codec that is not installed.
@@ -211,7 +212,7 @@ class EmbeddedCluster:
             )
         ]
 
-    def snapshot(self, topic: str, *, read_committed: bool = False) -> str:
+    def snapshot(self, topic: str, *, read_committed: bool = True) -> str:
         """Returns the records of a topic as JSON, for approval tests (`topic_snapshot`).
 
         Raises the errors of `records`.

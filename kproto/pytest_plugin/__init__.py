@@ -51,8 +51,21 @@ _OPEN: Final = pytest.StashKey[dict[str, "RunningBroker | RealCluster"]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the mark `kafka`."""
+    _load_compiled(config)
     config.addinivalue_line("markers", _HELP)
     config.stash[_OPEN] = {}
+
+
+def _load_compiled(config: pytest.Config) -> None:
+    """Makes Python import the modules of kproto from their compiled files.
+
+    pytest rewrites the assertions of all modules of a distribution that has a plugin. The first
+    fixture imports hundreds of modules, which took seconds in each run that cannot store them.
+    pytest has no public function for this; without the attribute, the import is only slower.
+    """
+    names = getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", None)
+    if isinstance(names, set):
+        names.discard(__name__.partition(".")[0])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,6 +14,7 @@ from ..broker.group_states import TopicPartition
 from ..broker.group_waiting import WAIT_TIMEOUT_S, wait_for_group
 from ..broker.topic_snapshot import topic_snapshot
 from ..client import Client, NewTopic
+from ..client.admin.errors import AdminError
 from ..clock import SYSTEM_CLOCK
 from ..loop_thread import LoopThread
 from ..messages import InitProducerIdRequest
@@ -31,7 +32,9 @@ _POLL_S: Final = 0.05
 
 @contextmanager
 def real_cluster(bootstrap: str, options: BrokerOptions) -> Iterator[RealCluster]:
-    """Connects to a cluster, and creates the topics of a test; deletes its topics at the end.
+    """Connects to a cluster, and creates the topics of a test.
+
+    At the end, deletes the topics and groups of the test.
 
     Skips the test if the cluster has too few brokers or no transactions. Raises ConfigurationError
     if a topic of the test exists: the plugin deletes only topics that it has created.
@@ -49,6 +52,7 @@ def real_cluster(bootstrap: str, options: BrokerOptions) -> Iterator[RealCluster
             cluster.prepare(options)
             yield cluster
         finally:
+            cluster.delete_created_groups()
             cluster.delete_created_topics()
 
 
@@ -61,6 +65,7 @@ class RealCluster:
     def __init__(self, thread: LoopThread[Client], bootstrap: str) -> None:
         self._thread = thread
         self._created: list[str] = []
+        self._other_groups: set[str] = set()  # they existed before the test
         self.bootstrap = bootstrap
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -90,6 +95,7 @@ class RealCluster:
         reason = self._run(check)
         if reason is not None:
             pytest.skip(reason)
+        self._other_groups = self._run(_group_ids)
         for name, partitions in options.topics.items():
             self.create_topic(name, partitions)
 
@@ -143,6 +149,21 @@ class RealCluster:
         for name in list(self._created):
             self.delete_topic(name)
 
+    def delete_created_groups(self) -> None:
+        """Deletes the groups that appeared during the test, and read only topics of the test.
+
+        A group that has members, or no committed offset, stays.
+        """
+
+        async def delete(client: Client) -> None:
+            for group_id in await _group_ids(client) - self._other_groups:
+                with suppress(KprotoError):
+                    committed = await client.committed_offsets(group_id)
+                    if committed and {tp[0] for tp in committed} <= {*self._created}:
+                        await client.admin.delete_consumer_groups([group_id])
+
+        self._run(delete)
+
     def produce(
         self,
         topic: str,
@@ -170,9 +191,13 @@ class RealCluster:
         return self._run(send)
 
     def records(
-        self, topic: str, partition: int | None = None, *, read_committed: bool = False
+        self, topic: str, partition: int | None = None, *, read_committed: bool = True
     ) -> list[Record]:
-        """Returns all records of a topic, or of one partition, by partition, then by offset."""
+        """Returns all records of a topic, or of one partition, by partition, then by offset.
+
+        With `read_committed=False`, also returns records of aborted and open transactions, as
+        `RunningBroker.records` does.
+        """
 
         async def read(client: Client) -> list[Record]:
             count = len((await client.topic(topic)).partitions)
@@ -188,7 +213,7 @@ class RealCluster:
 
         return self._run(read)
 
-    def snapshot(self, topic: str, *, read_committed: bool = False) -> str:
+    def snapshot(self, topic: str, *, read_committed: bool = True) -> str:
         """Returns the records of a topic as JSON, as `RunningBroker.snapshot` does."""
 
         async def partitions(client: Client) -> int:
@@ -245,12 +270,20 @@ class RealCluster:
         return self._thread.run(wait, timeout_s + WAIT_TIMEOUT_S)
 
 
+async def _group_ids(client: Client) -> set[str]:
+    return {each.group_id for each in await client.admin.list_consumer_groups()}
+
+
 async def _state_of(client: Client, group_id: str) -> GroupState | None:
     """Returns a group; None if it does not exist."""
-    listed = {each.group_id for each in await client.admin.list_consumer_groups()}
-    if group_id not in listed:
+    if group_id not in await _group_ids(client):
         return None
-    described = (await client.admin.describe_consumer_groups([group_id]))[group_id]
+    try:
+        described = (await client.admin.describe_consumer_groups([group_id]))[group_id]
+    except AdminError as error:
+        if getattr(error.errors.get(group_id), "name", None) == "GROUP_ID_NOT_FOUND":
+            return None  # it was deleted after the list
+        raise
     members = tuple(
         GroupMember(
             it.member_id,

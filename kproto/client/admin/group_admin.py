@@ -109,6 +109,14 @@ class GroupAdmin:
                         found[group_id] = consumer_of_classic(group)
                     else:
                         found[group_id] = group
+                # A group that was created between the two requests is no classic group.
+                again = [each for each in others if is_of_other_kind(found[each])]
+                if again:
+                    for group_id, its in (
+                        await self._requester.attempt(call, again, left_ms)
+                    ).items():
+                        if isinstance(its, ConsumerGroupDescription):
+                            found[group_id] = its
             return found
 
         ids = checked_names("group_ids", group_ids)

@@ -166,8 +166,11 @@ def test_codec_that_returns_no_bytes_is_refused() -> None:
         RecordEncoder(None, encode).encode("orders", None, "v", ())
 
 
+FUNCTION_CODEC: Any = FunctionCodec  # with functions of wrong types
+
+
 @pytest.mark.parametrize(
-    "codec", [FunctionCodec(lambda value: None, int), lambda value, context: None]
+    "codec", [FUNCTION_CODEC(lambda value: None, int), lambda value, context: None]
 )
 def test_encoder_that_returns_none_for_a_value_is_refused(codec: Any) -> None:
     with pytest.raises(EncodeError, match="codec returned None, which would make a null"):
@@ -191,7 +194,7 @@ class AsyncCodec:
 
 
 @pytest.mark.parametrize(
-    "codec", [to_async, AsyncCall(), AsyncCodec(), FunctionCodec(to_async, to_async)]
+    "codec", [to_async, AsyncCall(), AsyncCodec(), FUNCTION_CODEC(to_async, to_async)]
 )
 def test_async_codec_is_refused(codec: Any) -> None:
     for make in (RecordEncoder, RecordDecoder):
@@ -205,7 +208,7 @@ def test_async_codec_is_refused(codec: Any) -> None:
     "codec",
     [
         lambda value, context: to_async(),
-        FunctionCodec(lambda value: to_async(), lambda data: to_async()),
+        FUNCTION_CODEC(lambda value: to_async(), lambda data: to_async()),
     ],
 )
 def test_coroutine_of_a_codec_is_no_value(codec: Any) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kproto.broker import BrokerSettings, RunningBroker, running
-from kproto.pytest_plugin.real_cluster import RealCluster
+import kproto.sync
+from kproto.broker import BrokerSettings, ErrorCode, RunningBroker, running
+from kproto.messages import ConsumerGroupDescribeRequest
+from kproto.pytest_plugin.options import BrokerOptions
+from kproto.pytest_plugin.real_cluster import RealCluster, real_cluster
 
 from .conftest import RunTests
 
@@ -117,6 +121,61 @@ def test_suite_passes_on_both_kinds_of_broker(
         run_tests(SUITE).assert_outcomes(passed=2)
         assert {topic.name for topic in external.topics.values() if not topic.is_internal} == set()
         assert bool(external.requests()) is (where == "external")
+        assert external.groups == {}
+
+
+GROUPS = """
+import kproto.sync
+import pytest
+
+@pytest.mark.kafka(topics={"orders": 1})
+def test_groups(kafka_broker):
+    with kproto.sync.Client(kafka_broker.bootstrap) as client:
+        for group, topic in (("own", "orders"), ("of another topic", "other")):
+            with client.consumer([(topic, 0)], group=group) as consumer:
+                consumer.commit({(topic, 0): 0})
+"""
+
+
+def test_groups_that_commit_other_topics_are_not_deleted(
+    run_tests: RunTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running() as external:
+        external.create_topic("other")
+        monkeypatch.setenv("KPROTO_BOOTSTRAP", external.bootstrap)
+        run_tests(GROUPS).assert_outcomes(passed=1)
+        assert [*external.groups] == ["of another topic"]
+
+
+def test_group_that_is_created_during_its_description_is_described() -> None:
+    with running() as broker, kproto.sync.Client(broker.bootstrap) as client:
+        broker.create_topic("orders")
+        with client.consumer("orders", group="g", group_protocol="consumer") as consumer:
+            consumer.poll(0)
+            broker.wait_for_group("g", members=1)
+            broker.control(
+                ErrorCode("GROUP_ID_NOT_FOUND", times=1), request=ConsumerGroupDescribeRequest
+            )
+            described = client.admin.describe_consumer_groups(["g"])
+            assert [each.type for each in described.values()] == ["Consumer"]
+
+
+def test_records_of_an_aborted_transaction_are_left_out() -> None:
+    with running() as broker, kproto.sync.Client(broker.bootstrap) as client:
+        broker.create_topic("orders")
+        with client.producer(transactional_id="t") as producer:
+            with producer.transaction() as transaction:
+                producer.send("orders", b"aborted")
+                transaction.abort()
+            with producer.transaction():
+                producer.send("orders", b"committed")
+        cluster: Any
+        with real_cluster(broker.bootstrap, BrokerOptions()) as cluster:
+            for each in (broker, cluster):
+                assert [it.value for it in each.records("orders")] == [b"committed"]
+                assert len(each.records("orders", read_committed=False)) == 2
+                assert "aborted" not in each.snapshot("orders")
+                assert "aborted" in each.snapshot("orders", read_committed=False)
 
 
 @pytest.mark.slow
@@ -176,4 +235,17 @@ def test_client_of_the_helpers_reads_kproto_properties(
 
 def test_real_cluster_has_no_other_public_names_than_the_embedded_broker() -> None:
     public = {name for name in vars(RealCluster) if not name.startswith("_")}
-    assert public - {"prepare", "delete_created_topics"} <= set(dir(RunningBroker))
+    assert public - {"prepare", "delete_created_groups", "delete_created_topics"} <= set(
+        dir(RunningBroker)
+    )
+
+
+def test_modules_of_kproto_are_imported_from_their_compiled_files(run_tests: RunTests) -> None:
+    text = """
+import importlib.util
+
+def test_it(kafka_broker):
+    loader = importlib.util.find_spec("kproto.broker").loader
+    assert type(loader).__name__ == "SourceFileLoader"
+"""
+    run_tests(text, in_process=False).assert_outcomes(passed=1)

@@ -27,9 +27,13 @@ LISTS = 2
 CODEC = FunctionCodec(lambda value: b"%d" % value, lambda data: int(data))
 
 #: The functions that may be interrupted, besides `take`.
-PLACES = (*(str(Path(each.__file__).parent) for each in (kproto.sync, kproto.codecs)), __file__)
+PLACES = (
+    *(str(Path(str(each.__file__)).parent) for each in (kproto.sync, kproto.codecs)),
+    __file__,
+)
 
 GROUP = ConfigResource(ConfigResourceType.GROUP, "g")
+
 
 @pytest.fixture
 def client(broker: ThreadedBroker) -> Iterator[kproto.sync.Client]:
@@ -96,7 +100,9 @@ def test_interrupted_iteration_returns_each_record_once(
         at += 1
         interrupter = Interrupter(at)
         taken: list[Any] = []
-        group_settings = {} if group is None else {"group": f"{group}{at}", "auto_commit": False}
+        group_settings: Any = (
+            {} if group is None else {"group": f"{group}{at}", "auto_commit": False}
+        )
         topics: Any = "one" if group is None else [("one", 0)]
         with client.consumer(topics, value=codec, start="earliest", **group_settings) as consumer:
             while len(taken) < RECORDS:
