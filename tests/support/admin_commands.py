@@ -158,7 +158,8 @@ def test_lag_is_printed_in_every_form(kproto: Run, topic: str, group: str) -> No
 def test_offsets_are_reset(kproto: Run, topic: str, group: str, to: list[str], new: int) -> None:
     command = ["groups", "reset", group, "--topic", f"{topic}:0", *to]
     row = {"topic": topic, "partition": 0, "committed": 3, "new": new, "log_end": 5}
-    assert rows_of(kproto, *command, "--dry-run") == [row]
+    planned = kproto(*command, "--dry-run", "--json")
+    assert [json.loads(line) for line in planned.lines()] == [row]
     assert "--yes is needed" in kproto(*command).err[0]
     assert rows_of(kproto, *command, "--dry-run") == [row]  # nothing was committed
     assert rows_of(kproto, *command, "--yes") == [row]

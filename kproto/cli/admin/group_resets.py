@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from ...client import TopicPartition
 from ..command_error import CommandError
 
-__all__ = ["Bounds", "ResetRow", "offsets_of_file", "reset_rows", "shifted"]
-
-
-#: The columns that may have the offset of a row.
-_OFFSET_COLUMNS: Final = ("offset", "committed", "start_offset")
+__all__ = ["Bounds", "ResetRow", "moved_notes", "reset_rows", "shifted"]
 
 
 class Bounds(NamedTuple):
@@ -50,6 +45,22 @@ def reset_rows(
     return rows
 
 
+def moved_notes(
+    bounds: Mapping[TopicPartition, Bounds], wanted: Mapping[TopicPartition, int]
+) -> list[str]:
+    """Returns words for each wanted offset outside the log, which `reset_rows` moves."""
+    notes = []
+    for tp, offset in sorted(wanted.items()):
+        its = bounds[tp]
+        bound = f"beyond the log end {its.log_end}"
+        if 0 <= offset < its.log_start:
+            bound = f"before the log start {its.log_start}"
+        elif offset <= its.log_end:
+            continue
+        notes.append(f"{tp[0]}:{tp[1]}: offset {offset} is {bound}, which is the new offset")
+    return notes
+
+
 def shifted(bounds: Mapping[TopicPartition, Bounds], by: int) -> dict[TopicPartition, int]:
     """Returns the committed offsets moved by `by`, at least 0.
 
@@ -61,33 +72,3 @@ def shifted(bounds: Mapping[TopicPartition, Bounds], by: int) -> dict[TopicParti
             f"--shift needs committed offsets, and the group has none for {', '.join(missing)}"
         )
     return {tp: max((its.committed or 0) + by, 0) for tp, its in bounds.items()}
-
-
-def offsets_of_file(lines: Iterable[str]) -> dict[TopicPartition, int]:
-    """Returns the offsets in lines of `topic,partition,offset`.
-
-    A header names the columns, as of `kproto groups lag --csv`: then `topic`, `partition` and
-    `committed` (or `start_offset`, or `offset`) are read, and rows without an offset are left out.
-    Raises CommandError for other lines.
-    """
-    rows = [row for row in csv.reader(lines) if row]
-    columns = ["topic", "partition", "offset"]
-    first = 1
-    if rows and "topic" in rows[0] and "partition" in rows[0]:
-        columns = rows.pop(0)
-        first = 2
-    found: dict[TopicPartition, int] = {}
-    for number, row in enumerate(rows, first):
-        cells = dict(zip(columns, row, strict=False))
-        offset = next(filter(None, map(cells.get, _OFFSET_COLUMNS)), "")
-        if not offset and len(row) == len(columns):
-            continue
-        try:
-            found[cells["topic"], int(cells["partition"])] = int(offset)
-        except (KeyError, ValueError):
-            raise CommandError(
-                f"line {number} of the file is {','.join(row)!r:.80}, not topic,partition,offset"
-            ) from None
-    if not found:
-        raise CommandError("the file has no offsets: write lines of topic,partition,offset")
-    return found

@@ -84,7 +84,9 @@ def _reset(parser: argparse.ArgumentParser) -> None:
     to.add_argument(
         "--from-file",
         metavar="FILE",
-        help="to the offsets in FILE: lines of topic,partition,offset, as --csv of lag prints them",
+        help="to the offsets in FILE: lines of topic,partition,offset, or the output of lag or "
+        "reset with --csv or --json; of reset's own output, the column new counts; rows of other "
+        "groups are not applied",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the new offsets, and commit nothing"

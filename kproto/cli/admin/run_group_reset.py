@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ...client import Client, TopicPartition
 from ...client.admin import AdminError
-from ...wire.counted import counted
+from ...wire.counted import counted, were
+from ...wire.errors import ConfigurationError
 from ..command_error import CommandError
 from ..times import moment_of
 from .confirming import confirm
-from .group_resets import Bounds, offsets_of_file, reset_rows, shifted
+from .group_resets import Bounds, moved_notes, reset_rows, shifted
 from .group_types import SHARE, STREAMS, type_of_group
+from .offset_files import FileOffsets, offsets_of_file
 from .rows import print_rows
 from .run_topics import named_partitions
 
@@ -26,10 +29,19 @@ async def reset(client: Client, options: argparse.Namespace) -> int:
 
     For a share group, they are its start offsets.
     """
+    if options.to_offset is not None and options.to_offset < 0:
+        raise ConfigurationError("--to-offset must not be negative; --to-latest is the log end")
+    of_file: FileOffsets | None = None
+    if options.from_file is not None:
+        of_file = _of_file(options.from_file, options.group)
     kind = await type_of_group(client, options.group)
     await _check_no_members(client, options.group, kind)
-    bounds = await _bounds(client, options, kind)
-    rows = reset_rows(bounds, await _wanted(client, options, bounds))
+    bounds = await _bounds(client, options, kind, of_file)
+    wanted = await _wanted(client, options, bounds, of_file)
+    notes = [] if of_file is None else [*of_file.notes, *_unnamed(of_file, wanted)]
+    for note in [*notes, *moved_notes(bounds, wanted)]:
+        print(f"kproto: {note}", file=sys.stderr)
+    rows = reset_rows(bounds, wanted)
     name = "start_offset" if kind == SHARE else "committed"
     columns = ("topic", "partition", name, "new", "log_end")
     print_rows(options, columns, [dict(zip(columns, row, strict=True)) for row in rows])
@@ -69,15 +81,15 @@ async def _check_no_members(client: Client, group: str, kind: str) -> None:
 
 
 async def _bounds(
-    client: Client, options: argparse.Namespace, kind: str
+    client: Client, options: argparse.Namespace, kind: str, of_file: FileOffsets | None
 ) -> dict[TopicPartition, Bounds]:
     """Returns the offsets of the partitions to reset. Raises CommandError if none is left."""
     group: str = options.group
     tps: Iterable[TopicPartition] | None = None
     if options.topics:
         tps = await named_partitions(client, options.topics)
-    elif options.from_file is not None:
-        tps = _of_file(options.from_file)
+    elif of_file is not None:
+        tps = of_file.offsets
     if kind == SHARE:
         return await _share_bounds(client, group, tps)
     if tps is None:
@@ -111,7 +123,10 @@ async def _share_bounds(
 
 
 async def _wanted(
-    client: Client, options: argparse.Namespace, bounds: dict[TopicPartition, Bounds]
+    client: Client,
+    options: argparse.Namespace,
+    bounds: dict[TopicPartition, Bounds],
+    of_file: FileOffsets | None,
 ) -> dict[TopicPartition, int]:
     if options.to_earliest:
         return {tp: its.log_start for tp, its in bounds.items()}
@@ -121,17 +136,35 @@ async def _wanted(
         return {tp: int(options.to_offset) for tp in bounds}
     if options.shift is not None:
         return shifted(bounds, options.shift)
-    if options.from_file is not None:
-        found = _of_file(options.from_file)
-        return {tp: offset for tp, offset in found.items() if tp in bounds}
+    if of_file is not None:
+        found = {tp: offset for tp, offset in of_file.offsets.items() if tp in bounds}
+        if not found:
+            raise CommandError(
+                f"{options.from_file} has no partition of {', '.join(options.topics)}"
+            )
+        return found
     moment = moment_of("--to-time", options.to_time)
     listed = await client.admin.list_offsets(dict.fromkeys(bounds, moment))
     return {tp: each.offset for tp, each in listed.items()}
 
 
-def _of_file(path: str) -> dict[TopicPartition, int]:
+def _unnamed(of_file: FileOffsets, wanted: Mapping[TopicPartition, int]) -> list[str]:
+    """Returns a note about the rows of partitions that `--topic` does not name."""
+    left = [f"{tp[0]}:{tp[1]}" for tp in of_file.offsets if tp not in wanted]
+    count = len(left)
+    if not left:
+        return []
+    return [
+        (
+            f"{counted(count, 'row')} of partitions that --topic does not name {were(count)} not "
+            "applied"
+        )
+    ]
+
+
+def _of_file(path: str, group: str) -> FileOffsets:
     try:
-        text = Path(path).read_text("utf-8")
+        text = Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}") from None
-    return offsets_of_file(text.splitlines())
+    return offsets_of_file(text.splitlines(), group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.cli.admin.group_resets import Bounds, offsets_of_file, reset_rows, shifted
+from kproto.cli.admin.group_resets import Bounds, reset_rows, shifted
 from kproto.cli.admin.verbs import verb_first
 from kproto.cli.command_error import CommandError
 from tests.support.admin_commands import *  # noqa: F403
@@ -42,24 +42,6 @@ def test_reset_stays_inside_the_log() -> None:
     with pytest.raises(CommandError, match="none for t:1"):
         shifted(bounds, 1)
     assert shifted({("t", 0): Bounds(5, 2, 9)}, -9) == {("t", 0): 0}
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a,0,5\na,1,6", {("a", 0): 5, ("a", 1): 6}),
-        ("group,topic,partition,committed\ng,a,0,5\ng,a,1,", {("a", 0): 5}),
-        ("topic,partition,offset\na,0,5", {("a", 0): 5}),
-    ],
-)
-def test_offsets_of_a_file_are_read(text: str, found: dict[tuple[str, int], int]) -> None:
-    assert offsets_of_file(text.splitlines()) == found
-
-
-@pytest.mark.parametrize("text", ["", "a,0", "a,b,c", "a,0,x", "topic,partition,offset"])
-def test_other_files_are_refused(text: str) -> None:
-    with pytest.raises(CommandError):
-        offsets_of_file(text.splitlines())
 
 
 @pytest.mark.parametrize(
