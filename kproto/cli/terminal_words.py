@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from .acl_names import acl_name_text
+
 if TYPE_CHECKING:
     from ..client.admin import AclBinding, AclBindingFilter, AdminError, ClientQuotaEntity
 
@@ -69,10 +71,10 @@ def part_text(part: Any) -> str:
 
 
 def _acl_text(acl: AclBinding) -> str:
-    prefix = "*" if acl.pattern_type.name == "PREFIXED" else ""
+    name = acl_name_text(acl.name, is_prefix=acl.pattern_type.name == "PREFIXED")
     return (
         f"{acl.permission_type.name.lower()} {acl.operation.name.lower()} on "
-        f"{acl.resource_type.name.lower()} {acl.name}{prefix} to {acl.principal} from {acl.host}"
+        f"{acl.resource_type.name.lower()} {name} to {acl.principal} from {acl.host}"
     )
 
 

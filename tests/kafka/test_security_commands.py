@@ -47,11 +47,11 @@ def test_acls_are_added_listed_and_removed(kproto: Run) -> None:
     assert {row["name"] for row in made} == {f"{name}*"}
     assert rows_of(kproto, "acls", "list", "--name", f"{name}*") == made
     assert rows_of(kproto, "acls", "list", "--name", f"{name}-1", "--match") == made
-    assert rows_of(kproto, "acls", "list", "--name", name, "--operation", "read") == made[1:]
-    refused = kproto("acls", "remove", "--name", name)
+    assert rows_of(kproto, "acls", "list", "--name", f"{name}*", "--operation", "read") == made[1:]
+    refused = kproto("acls", "remove", "--name", f"{name}*")
     assert "--yes is needed" in refused.err[0]
-    assert rows_of(kproto, "acls", "remove", "--name", name, "--yes") == made
-    assert kproto("acls", "remove", "--name", name, "--yes").code == 1
+    assert rows_of(kproto, "acls", "remove", "--name", f"{name}*", "--yes") == made
+    assert kproto("acls", "remove", "--name", f"{name}*", "--yes").code == 1
     wrong = kproto("acls", "add", "allow", "User:bob", "raed", "topic", name)
     assert "'raed' is no operation: use all, read" in wrong.err[0]
 

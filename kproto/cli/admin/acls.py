@@ -9,16 +9,22 @@ from .verbs import Verb, add_verbs, add_yes
 
 __all__ = ["VERBS", "add_command"]
 
+_NAME_HELP: Final = (
+    r"orders-* stands for all names with this prefix, * for all names; orders-\* is the name with *"
+)
+
 
 def _filter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--principal", metavar="TYPE:NAME", help="such as User:alice")
     parser.add_argument("--resource", metavar="TYPE", help="such as topic or group")
-    parser.add_argument("--name", metavar="NAME", help="the name of the resource in the ACL")
+    parser.add_argument("--name", metavar="NAME", help=f"the name in the ACL: {_NAME_HELP}")
     parser.add_argument("--operation", metavar="OPERATION", help="such as read")
+    parser.add_argument("--permission", metavar="allow|deny", help="allow or deny")
+    parser.add_argument("--host", metavar="HOST", help="the host in the ACL; * is all hosts")
     parser.add_argument(
         "--match",
         action="store_true",
-        help="also ACLs with a prefix or * that apply to --name",
+        help="all ACLs that apply to the resource --name, also those with a prefix or *",
     )
 
 
@@ -33,7 +39,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="+",
         metavar="NAME",
-        help="the resource; orders-* stands for all names with this prefix, * for all names",
+        help=_NAME_HELP,
     )
     parser.add_argument(
         "--host", default="*", help="only for clients at this address (%(default)s)"

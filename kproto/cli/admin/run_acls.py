@@ -18,6 +18,7 @@ from ...client.admin import (
 )
 from ...wire.counted import counted
 from ...wire.errors import ConfigurationError
+from ..acl_names import acl_name_of, acl_name_text
 from ..command_error import CommandError
 from .confirming import confirm
 from .rows import print_rows
@@ -27,7 +28,7 @@ __all__ = ["run"]
 
 E = TypeVar("E", bound=IntEnum)
 
-_COLUMNS: Final = ("permission", "principal", "operation", "resource", "name", "host")
+_COLUMNS: Final = ("permission", "principal", "operation", "resource", "name", "pattern", "host")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,13 +54,13 @@ def _lower(member: IntEnum) -> str:
 
 
 def _row(acl: AclBinding) -> dict[str, Any]:
-    prefix = "*" if acl.pattern_type == PatternType.PREFIXED else ""
     return {
         "permission": _lower(acl.permission_type),
         "principal": acl.principal,
         "operation": _lower(acl.operation),
         "resource": _lower(acl.resource_type),
-        "name": acl.name + prefix,
+        "name": acl_name_text(acl.name, is_prefix=acl.pattern_type == PatternType.PREFIXED),
+        "pattern": _lower(acl.pattern_type),
         "host": acl.host,
     }
 
@@ -69,10 +70,11 @@ def _print(options: argparse.Namespace, acls: Iterable[AclBinding]) -> None:
 
 
 def _filter(options: argparse.Namespace) -> AclBindingFilter:
-    pattern = PatternType.MATCH if options.match else PatternType.ANY
-    name = options.name
-    if name is not None and name.endswith("*") and name != "*" and not options.match:
-        name, pattern = name[:-1], PatternType.PREFIXED
+    name, pattern = options.name, PatternType.ANY
+    if options.match:
+        pattern = PatternType.MATCH
+    elif name is not None:
+        name, pattern = _pattern_of(name)
     return AclBindingFilter(
         resource_type=ResourceType.ANY
         if options.resource is None
@@ -82,6 +84,10 @@ def _filter(options: argparse.Namespace) -> AclBindingFilter:
         operation=AclOperation.ANY
         if options.operation is None
         else member_of(AclOperation, "operation", options.operation),
+        permission_type=AclPermissionType.ANY
+        if options.permission is None
+        else member_of(AclPermissionType, "permission", options.permission),
+        host=options.host,
         pattern_type=pattern,
     )
 
@@ -99,14 +105,14 @@ async def _add(client: Client, options: argparse.Namespace) -> int:
     acls = [
         AclBinding(
             kind,
-            name[:-1] if _is_prefix(name) else name,
+            name,
             options.principal,
             operation,
             AclPermissionType[options.permission.upper()],
             options.host,
-            PatternType.PREFIXED if _is_prefix(name) else PatternType.LITERAL,
+            pattern,
         )
-        for name in options.names
+        for name, pattern in map(_pattern_of, options.names)
         for operation in operations
     ]
     await client.admin.create_acls(acls)
@@ -114,8 +120,9 @@ async def _add(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
-def _is_prefix(name: str) -> bool:
-    return name.endswith("*") and name != "*"
+def _pattern_of(text: str) -> tuple[str, PatternType]:
+    name, is_prefix = acl_name_of(text)
+    return name, PatternType.PREFIXED if is_prefix else PatternType.LITERAL
 
 
 async def _remove(client: Client, options: argparse.Namespace) -> int:
