@@ -543,6 +543,7 @@ class RecordAccumulator:
         """
         for queue in list(self.active_queues.values()):
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
+                batch.maybe_stored = batch.maybe_stored or batch in queue.in_flight
                 self.complete(batch, error)
             queue.to_retry.clear()
             queue.pending.clear()
@@ -552,6 +553,7 @@ class RecordAccumulator:
         """Fails all incomplete batches with `error`."""
         for queue in list(self.active_queues.values()):
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
+                batch.maybe_stored = batch.maybe_stored or batch in queue.in_flight
                 self.complete(batch, error)
             queue.in_flight.clear()
             queue.to_retry.clear()
@@ -627,12 +629,13 @@ class RecordAccumulator:
         self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)
 
     def _fail_batch(self, queue: PartitionQueue, batch: ProducerBatch, error: KprotoError) -> None:
+        batch.maybe_stored = batch.maybe_stored or batch in queue.in_flight
         if batch.has_sequence:
             self.producer_state.on_batch_failed(
                 queue.sequence,
                 batch.identity,
                 error,
-                maybe_stored=batch.maybe_stored or batch in queue.in_flight,
+                maybe_stored=batch.maybe_stored,
             )
         self.complete(batch, error)
 

@@ -121,9 +121,18 @@ class Acks(Sequence[Ack]):
                     if cause is not None:
                         yield start + at - first, (batch, at, cause)
 
+    def failed_records(self) -> tuple[list[ProducerRecord], list[ProducerRecord]]:
+        """Returns the failed records in order, and those of them that a broker may have stored."""
+        records, unknown = [], []
+        for batch, at, _ in self.failures():
+            records.append(record := batch.record_at(at))
+            if batch.may_be_stored(at):
+                unknown.append(record)
+        return records, unknown
+
     def undelivered(self) -> list[ProducerRecord]:
         """Returns the records that failed, in the order in which they were sent."""
-        return [batch.record_at(at) for batch, at, _ in self.failures()]
+        return self.failed_records()[0]
 
     def __len__(self) -> int:
         return self._count

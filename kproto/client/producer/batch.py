@@ -275,6 +275,20 @@ class ProducerBatch:
         batch, within = self._part_at(position)
         return batch.invalid.get(within) or batch.future.result()
 
+    def may_be_stored(self, position: int) -> bool:
+        """Returns True if a broker may have stored a record, which has failed."""
+        batch, within = self._part_at(position)
+        return batch.maybe_stored and within not in batch.invalid
+
+    def delivery_error(self, positions: Sequence[int]) -> DeliveryError:
+        """Returns the error of the records at `positions`, at least one, which have failed."""
+        cause = self.failure(positions[0])
+        assert cause is not None  # it failed
+        records = [self.record_at(each) for each in positions]
+        pairs = zip(records, positions, strict=True)
+        unknown = [record for record, at in pairs if self.may_be_stored(at)]
+        return DeliveryError(self.topic, self.partition, records, cause, unknown=unknown)
+
     def ack(self, position: int) -> Ack:
         """Returns the ack of one record, which a broker must have acked."""
         if self.parts:
@@ -430,11 +444,8 @@ class Delivery(_FutureOfAck):
 
         Call it only once the delivery is `done()`.
         """
-        batch = self._batch
-        cause = batch.failure(self.position)
-        if cause is None:
-            return None
-        return DeliveryError(batch.topic, batch.partition, [self.record], cause)
+        failed = self.failed()
+        return self._batch.delivery_error(failed) if failed else None
 
     def failed(self) -> list[int]:
         """Returns the index of the record in its batch, as a list, if the record has failed.
@@ -482,11 +493,5 @@ class BatchDelivery(Delivery):
 
         Call it only once the delivery is `done()`.
         """
-        batch, failed = self._batch, self.failed()
-        if not failed:
-            return None
-        cause = batch.failure(failed[0])
-        assert cause is not None  # it failed
-        return DeliveryError(
-            batch.topic, batch.partition, [batch.record_at(each) for each in failed], cause
-        )
+        failed = self.failed()
+        return self._batch.delivery_error(failed) if failed else None

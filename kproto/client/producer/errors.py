@@ -27,9 +27,12 @@ class DeliveryError(KprotoError):
     `by_topic` has the same records by topic; an error of `flush` or `close` may have several
     topics. Each record that was in a batch has the partition and the timestamp that the producer
     chose for it, so a program can send the record again unchanged. `topic`, `partition` (-1 if none
-    was chosen) and `cause` are those of the first record. After a timeout or a lost connection it
-    is unknown whether the broker has stored the records. An error whose `cause` is an
+    was chosen) and `cause` are those of the first record. An error whose `cause` is an
     AuthenticationError is an AuthenticationError too.
+
+    `unknown` has those of `records` that a broker may have stored, for example because the
+    connection was lost before the response. Sending them again may store them twice; the other
+    records were not stored.
 
     `dropped` has the number of dropped records by topic. The producer keeps failed records until a
     caller awaits their deliveries, or until `flush` or `close` reports them. If the kept records
@@ -44,6 +47,8 @@ class DeliveryError(KprotoError):
         cause: KprotoError,
         by_topic: Mapping[str, Sequence[ProducerRecord]] | None = None,
         dropped: Mapping[str, int] | None = None,
+        *,
+        unknown: Sequence[ProducerRecord] = (),
     ) -> Self:
         """Returns the error; it is also an AuthenticationError if the cause is one."""
         made: type[DeliveryError] = cls
@@ -59,10 +64,13 @@ class DeliveryError(KprotoError):
         cause: KprotoError,
         by_topic: Mapping[str, Sequence[ProducerRecord]] | None = None,
         dropped: Mapping[str, int] | None = None,
+        *,
+        unknown: Sequence[ProducerRecord] = (),
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.records = list(records)
+        self.unknown = list(unknown)
         self.cause = cause
         self.by_topic = {
             name: list(its)
@@ -103,7 +111,10 @@ class DeliveryError(KprotoError):
             dropped.update(failure.dropped)
         records = [record for failure in each for record in failure.records]
         first = each[0]
-        return cls(first.topic, first.partition, records, first.cause, by_topic, dropped)
+        unknown = [record for failure in each for record in failure.unknown]
+        return cls(
+            first.topic, first.partition, records, first.cause, by_topic, dropped, unknown=unknown
+        )
 
 
 class UnauthenticatedDeliveryError(DeliveryError, AuthenticationError):

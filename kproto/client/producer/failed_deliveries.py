@@ -91,8 +91,7 @@ class _FailedBatch:
         batch, positions = self.batch, self.unretrieved_records()
         if not positions:
             return None
-        records = [batch.record_at(each) for each in positions]
-        return DeliveryError(batch.topic, batch.partition, records, self.cause(positions[0]))
+        return batch.delivery_error(positions)
 
     def cause(self, position: int) -> KprotoError:
         """Returns the error of the record at `position`, which must have failed."""

@@ -522,9 +522,7 @@ class Producer(Generic[K, V]):
         batch, position = outcome
         cause = batch.future.result() and batch.failure(position)
         if cause is not None:
-            raise DeliveryError(
-                topic, batch.partition, [batch.record_at(position)], cause
-            ) from cause
+            raise batch.delivery_error([position]) from cause
         return batch.ack(position)
 
     async def enqueue(
@@ -723,7 +721,8 @@ class Producer(Generic[K, V]):
         if batches:
             await asyncio.wait([batch.future for batch in batches])
         for batch, _, cause in acks.failures():
-            return DeliveryError(topic, batch.partition, acks.undelivered() + left, cause)
+            records, unknown = acks.failed_records()
+            return DeliveryError(topic, batch.partition, records + left, cause, unknown=unknown)
         return None
 
 
