@@ -7,11 +7,15 @@ from typing import Final
 
 from .connection import add_connection
 from .text_arguments import delimiter, header
+from .times import duration_ms
 
 __all__ = ["add_command"]
 
 #: The codecs that every broker of today reads.
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+#: The default of --flush-timeout, in ms: enough for a broker that is slow or that moves a leader.
+_FLUSH_TIMEOUT_MS: Final = 10_000
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,7 +25,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="send the lines of standard input or of files to a topic",
         description="Sends each line of standard input, or of files, as a record. The command ends "
         "when all records are acknowledged. If some are not, it says how many, and the exit code "
-        "is 1; --undelivered writes them to a file.",
+        "is 1; --undelivered writes them to a file. After Ctrl-C or SIGTERM, the command reads no "
+        "further, and waits for the records that were read.",
     )
     parser.add_argument(
         "topic",
@@ -50,7 +55,7 @@ def _add_records(parser: argparse.ArgumentParser) -> None:
         "--json",
         action="store_true",
         help="each line is a JSON object with value, key, headers, partition and timestamp, as "
-        "kproto consume --json prints it; a value of null is a tombstone",
+        "kproto consume --json prints it; a value of null is a tombstone, and no value an error",
     )
     form.add_argument(
         "--cloudevents",
@@ -129,6 +134,14 @@ def _add_sending(parser: argparse.ArgumentParser) -> None:
         "--undelivered",
         metavar="FILE",
         help="write the records that were not acknowledged to FILE, as lines for --json",
+    )
+    group.add_argument(
+        "--flush-timeout",
+        type=duration_ms,
+        default=_FLUSH_TIMEOUT_MS,
+        metavar="DURATION",
+        help="after Ctrl-C or SIGTERM, wait up to this time until the records that were read are "
+        "acknowledged (10s)",
     )
     group.add_argument(
         "--progress", action="store_true", help="print progress even if stderr is no terminal"

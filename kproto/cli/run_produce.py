@@ -8,7 +8,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -176,6 +176,8 @@ class _Sending:
         self._progress = Progress(shown=shown)
         self._shown = shown
         self._failed: list[tuple[str, ProducerRecord]] = []
+        #: The number of failed records that a broker may have stored.
+        self._unknown = 0
         self._failure: KprotoError | None = None
         self._last_line = 0
         self._committed_line = 0
@@ -225,11 +227,27 @@ class _Sending:
                 f"all: {self._store_failed()}",
                 file=sys.stderr,
             )
+            print(f"kproto: {self._stored_words()}", file=sys.stderr)
         if not is_whole and self._last_line and not self._is_read:
             print(
                 f"kproto: the input was read up to line {self._last_line}, and not further",
                 file=sys.stderr,
             )
+
+    def _stored_words(self) -> str:
+        """Returns words that tell the failed records that may be stored from the others."""
+        count = len(self._failed)
+        if not self._unknown:
+            return "it was not stored" if count == 1 else "none of them was stored"
+        which = "it" if count == 1 else "all of them"
+        if self._unknown < count:
+            which = f"{self._unknown} of them"
+        again = "sending it again may store it twice"
+        if count > 1:
+            again = "sending them again may store them twice; the others were not stored"
+            if self._unknown == count:
+                again = "sending them again may store them twice"
+        return f"{which} may have been stored, because no broker has said so: {again}"
 
     def _aborted(self) -> str:
         """Returns words that say which lines are stored after a transaction has failed."""
@@ -288,12 +306,20 @@ class _Sending:
             self._failure = error
             return True
         except asyncio.CancelledError:
-            for call in self._calls:
-                call.cancel()
+            if self._options.transactional_id is None:
+                await self._flush(producer)
+            else:  # the transaction is aborted
+                for call in self._calls:
+                    call.cancel()
             raise
         finally:
             while self._calls:
                 await asyncio.wait([self._calls.popleft()])
+
+    async def _flush(self, producer: Producer) -> None:
+        """Waits up to `--flush-timeout` for the acks of the records that were read."""
+        with suppress(DeliveryError):  # the calls raise it, too
+            await producer.close(timeout_ms=self._options.flush_timeout)
 
     async def _input(self) -> AsyncGenerator[_Lines, None]:
         """Yields the lines of all files, as many as are sent together."""
@@ -348,7 +374,9 @@ class _Sending:
             self._calls.append(asyncio.create_task(self._call(producer, topic, values, size)))
         await asyncio.sleep(0)
         while len(self._calls) >= _MAX_CALLS:
-            await self._calls.popleft()
+            # Not `await call`: Ctrl-C would cancel the call, and its records could be stored.
+            await asyncio.wait([self._calls[0]])
+            self._calls.popleft().result()
         if error is not None:
             raise error
 
@@ -386,11 +414,16 @@ class _Sending:
         except asyncio.CancelledError:
             # Some may have been acknowledged: sending them again may double, and never loses.
             self._failed += [(topic, as_record(each)) for each in values]
+            self._unknown += len(values)
             raise
         except DeliveryError as error:
-            self._failed += [(topic, record) for record in error.records]
+            failed = [(topic, record) for record in error.records]
+            if isinstance(elements, Iterator):
+                failed += [(topic, as_record(each)) for each in elements]
+            self._failed += failed
+            self._unknown += len(error.unknown)
             self._failure = self._failure or error
-            self._progress.add(len(values) - len(error.records), 0)
+            self._progress.add(len(values) - len(failed), 0)
         except KprotoError as error:
             self._failure = self._failure or error
             if isinstance(elements, Iterator):
@@ -403,7 +436,7 @@ class _Sending:
         """Writes the records that were not acknowledged; returns words that say where they are."""
         path = self._options.undelivered
         if path is None:
-            return "lost, because --undelivered names no file"
+            return "--undelivered names no file for them"
         lines = [input_line(topic, record) + b"\n" for topic, record in self._failed]
         try:
             Path(path).write_bytes(b"".join(lines))
