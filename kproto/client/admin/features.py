@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...messages.api_versions_response import ApiVersionsResponse
 from ...messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from ...messages.update_features_response import UpdateFeaturesResponse
-from ...wire.errors import KprotoError
+from ...wire.errors import ConfigurationError, KprotoError
 from .calls import PartCall, error_in, outcome
 
 __all__ = [
@@ -78,7 +78,15 @@ def described_features(response: ApiVersionsResponse) -> FeatureMetadata | Kprot
 def update_features_call(
     updates: Mapping[str, FeatureUpdate], *, validate_only: bool
 ) -> PartCall[str, None]:
-    """Returns the call that updates features, by name."""
+    """Returns the call that updates features, by name.
+
+    Raises ConfigurationError for an update that is no FeatureUpdate, such as a number.
+    """
+    for feature, update in updates.items():
+        if not isinstance(update, FeatureUpdate):
+            raise ConfigurationError(
+                f"updates[{feature!r}] is {update!r:.80}: pass FeatureUpdate(max_version_level)"
+            )
 
     def build(names: Sequence[str], left_ms: int) -> UpdateFeaturesRequest:
         return UpdateFeaturesRequest(
