@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import pickle
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from kproto.client.producer import sender as sender_module
 from kproto.messages import InitProducerIdRequest, MetadataRequest
 from kproto.messages.produce_request import ProduceRequest
 from kproto.protocol.connection import ReceivedRequest
+from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
 
@@ -432,3 +434,45 @@ async def test_error_of_a_block_is_raised_after_the_close() -> None:
 def test_public_names_are_exported() -> None:
     assert kproto.ProducerRecord is ProducerRecord
     assert kproto.DeliveryError is DeliveryError
+
+
+@pytest.mark.parametrize(
+    ("code", "is_unknown"),
+    [("REQUEST_TIMED_OUT", True), ("hang up", True), ("TOPIC_AUTHORIZATION_FAILED", False)],
+)
+async def test_error_tells_records_that_may_be_stored(code: str, is_unknown: bool) -> None:
+    def answer(asked: ReceivedRequest) -> Any:
+        return HANG_UP if code == "hang up" else produced(asked, error_code=code_of(code))
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, IMPATIENT) as client:
+        broker.answers[ProduceRequest] = answer
+        async with client.producer() as producer:
+            calls = [producer.send_many("t", [b"1", b"2"]), producer.send("t", b"3")]
+            errors = await asyncio.gather(*calls, return_exceptions=True)
+            delivery = await producer.enqueue("t", b"4")
+            errors += await asyncio.gather(delivery, return_exceptions=True)
+    assert all(isinstance(each, DeliveryError) for each in errors)
+    found = DeliveryError.joined(error for error in errors if isinstance(error, DeliveryError))
+    assert found is not None
+    assert len(found.records) == 4
+    assert found.unknown == (found.records if is_unknown else [])
+    assert pickle.loads(pickle.dumps(found)).unknown == found.unknown
+
+
+async def test_records_in_flight_at_a_timed_close_may_be_stored() -> None:
+    arrived = asyncio.Event()
+
+    def answer(asked: ReceivedRequest) -> Any:
+        arrived.set()
+        return None
+
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        broker.answers[ProduceRequest] = answer
+        producer = client.producer()
+        async with producer:
+            call = asyncio.ensure_future(producer.send_many("t", [b"1"]))
+            await arrived.wait()
+            await producer.close(timeout_ms=10)
+            with pytest.raises(DeliveryError) as caught:
+                await call
+    assert caught.value.unknown == caught.value.records
