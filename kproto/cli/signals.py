@@ -50,7 +50,7 @@ def run_until_signal(coroutine: Coroutine[Any, Any, int], *, prints: bool = Fals
         except asyncio.CancelledError:
             if stopped:
                 return TERMINATED
-            if closed is not None and closed.done():
+            if closed is not None and closed.done() and not closed.cancelled():
                 raise BrokenPipeError from None
             task.cancel()
             await asyncio.wait([task])
