@@ -83,7 +83,9 @@ def add_range(parser: argparse.ArgumentParser, *, last: int | None = None) -> No
         help="end at the log ends of the start; with --group, end when the member has no lag",
     )
     group.add_argument(
-        "--until", metavar="TIME", help="end before the first record of this time or later"
+        "--until",
+        metavar="TIME",
+        help="only records before this time; end at the log ends of the start",
     )
     group.add_argument(
         "-n", "--count", type=int, metavar="N", help="end after N records have been printed"

@@ -94,8 +94,15 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     for key, value in table.items():
         if isinstance(value, dict):
             found += _flat(value, f"{prefix}{key}.")
-        elif isinstance(value, bool):
+        elif isinstance(value, bool) and prefix + key != _BOOTSTRAP:
             found.append((prefix + key, str(value).lower()))
-        else:
+        elif isinstance(value, str) or (
+            isinstance(value, int | float) and prefix + key != _BOOTSTRAP
+        ):
             found.append((prefix + key, str(value)))
+        else:
+            raise ConfigurationError(
+                f"{prefix + key} of the context is {value!r:.80}, which is no text: write it in "
+                'quotes, such as "kafka-1:9092,kafka-2:9092"'
+            )
     return found

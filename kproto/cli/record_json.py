@@ -148,6 +148,8 @@ def record_of_line(line: bytes) -> tuple[ProducerRecord, str | None]:
     topic = entries.get("topic")
     if topic is not None and not isinstance(topic, str):
         raise EncodeError("topic is no name")
+    if "value" not in entries and entries.get("value_base64") is None:
+        raise EncodeError('has no value; a tombstone is "value": null')
     return record, topic
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from ..client import Client, Consumer, GroupConsumer, TopicPartition
 from ..clock import SYSTEM_CLOCK
 from ..records.record import Record
+from ..security.properties import read_values
 from ..wire.counted import counted
 from ..wire.errors import ConfigurationError, DecodeError
 from .added_partitions import PartitionWatch, with_added
@@ -51,6 +52,11 @@ def run(options: argparse.Namespace) -> int:
     if options.group is None and not options.is_tail:
         options.group = properties.get("group.id")
     _check(options)
+    if options.group is not None and not read_values(properties).consumer.get("auto_commit", True):
+        raise ConfigurationError(
+            "enable.auto.commit=false: a member of a group commits what it has printed; read "
+            "without --group (and group.id) to commit nothing, or set enable.auto.commit=true"
+        )
     return run_until_signal(_Printing(options, properties).run(), prints=True)
 
 
@@ -97,8 +103,8 @@ class _Printing:
         self._matches = record_filter(options)
         self._left = options.count
         self._lag: dict[TopicPartition, int] = {}
-        #: The offsets at which partitions end, by --until.
-        self._ends: dict[TopicPartition, int] = {}
+        #: The time of --until in ms: later records are not printed.
+        self._until: int | None = None
         self._invalid = 0
         shown = options.progress or (sys.stderr.isatty() and not sys.stdout.isatty())
         self._progress = Progress(shown=shown and not options.quiet)
@@ -126,12 +132,8 @@ class _Printing:
             until = moment_of("--until", options.until)
             if until > SYSTEM_CLOCK.now_ms():
                 raise ConfigurationError("--until is in the future; --timeout ends a silent topic")
-            times = dict.fromkeys(partitions, until)
-            log_ends = await client.list_offsets(dict.fromkeys(partitions, "latest"))
-            found = await client.list_offsets(times)
-            # Without a record of the time or later, a partition ends at its present end.
-            self._ends = {tp: log_ends[tp] if at < 0 else at for tp, at in found.items()}
-        only_values = is_value_only(options) and self._left is None and not self._ends
+            self._until = until
+        only_values = is_value_only(options) and self._left is None and self._until is None
         start = await self._start(client, partitions)
         async with AsyncExitStack() as stack:
             opened = self._open(client, partitions, start, only_values=only_values)
@@ -308,13 +310,8 @@ class _Printing:
         sys.stdout.buffer.flush()
         self._lag[fetched.tp] = max(0, fetched.high_watermark - fetched.next_offset)
         self._progress.add(count, size, f", lag {sum(self._lag.values()):,}")
-        if self._left == 0:
-            return True
-        end = self._ends.get(fetched.tp)
-        if end is not None and fetched.next_offset >= end:
-            del self._ends[fetched.tp]
-            return not self._ends
-        return False
+        is_over: bool = self._left == 0
+        return is_over
 
     def _value_lines(self, values: Sequence[bytes | None]) -> bytes:
         end: bytes = self._options.delimiter
@@ -327,9 +324,9 @@ class _Printing:
     def _print_records(self, fetched: _Fetched) -> tuple[int, int]:
         """Writes the records that match; returns their number, and the number of bytes."""
         records: Sequence[Record] = fetched.items
-        end = self._ends.get(fetched.tp)
-        if end is not None:
-            records = [record for record in records if record.offset < end]
+        until = self._until
+        if until is not None:  # times need not be in order: a record before may follow
+            records = [record for record in records if record.timestamp < until]
         if self._matches is not None:
             records = [record for record in records if self._matches(record)]
         if self._left is not None:

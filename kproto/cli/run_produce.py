@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import os
+import stat
 import sys
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
@@ -92,8 +95,26 @@ def _check(options: argparse.Namespace) -> None:
             raise CommandError(
                 f"--undelivered {options.undelivered} cannot be written: {error.strerror}"
             ) from None
+    for path in options.files:
+        _check_file(path)
     if options.key is not None and options.key_separator is not None:
         raise ConfigurationError("--key and --key-separator exclude each other")
+
+
+def _check_file(path: str) -> None:
+    """Raises CommandError for an input that cannot be read, before any record is sent.
+
+    Opens no file: a pipe can be opened only once.
+    """
+    if path == STDIN:
+        return
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}") from None
+    if stat.S_ISDIR(mode) or not os.access(path, os.R_OK):
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EACCES
+        raise CommandError(f"{path} cannot be read: {os.strerror(code)}")
 
 
 _Converted: TypeAlias = tuple[bytes | ProducerRecord | None, str | None]
@@ -172,6 +193,8 @@ class _Sending:
         self._creates_topics = creates_topics
         self._convert = converter(options)
         self._only_separator = only_separator(options)
+        #: Whether each line is a JSON object; then blank lines are no records.
+        self._is_json = bool(options.json or options.cloudevents)
         shown = not options.quiet and (options.progress or sys.stderr.isatty())
         self._progress = Progress(shown=shown)
         self._shown = shown
@@ -392,7 +415,12 @@ class _Sending:
         if self._only_separator is not None and named is not None:
             return [(named, keyed_records(lines.lines, self._only_separator))]
         topics: dict[str, list[bytes | ProducerRecord | None]] = {}
-        for at, line in enumerate(lines.lines, lines.first):
+        for at, text in enumerate(lines.lines, lines.first):
+            line = text
+            if self._is_json:
+                line = text.removeprefix(BOM_UTF8)
+                if not line.strip():
+                    continue
             try:
                 record, topic = self._convert(line)
                 topic = named or topic

@@ -14,6 +14,7 @@ from typing import Final
 from ..wire.counted import counted
 
 __all__ = [
+    "escaped",
     "named",
     "print_json",
     "print_table",
@@ -38,7 +39,20 @@ _PIECE: Final = re.compile(r"(?:[A-Z]+(?![a-z])|[A-Z]?[^A-Z\s]+|[A-Z])\s*")
 
 def named(names: Sequence[str], noun: str) -> str:
     """Returns a number, its noun and the names, such as `2 topics (a, b)`."""
-    return f"{counted(len(names), noun)} ({', '.join(names)})"
+    return f"{counted(len(names), noun)} ({escaped(', '.join(names))})"
+
+
+def escaped(text: str) -> str:
+    """Returns `text` with escapes, such as `\\x1b` and `\\n`, for what a terminal would act on.
+
+    Any client chooses the ids of groups and clients; a newline in one must not begin a row, and an
+    escape sequence must not reach the terminal.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def print_json(data: object) -> None:

@@ -28,6 +28,12 @@ _PART: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|min|[smhdw])
 #: The shortest text of digits that is a time in ms; shorter text may be a date, such as 20260131.
 _LEAST_EPOCH_DIGITS: Final = 9
 
+#: The least number that is a time in ms, in 1973: smaller numbers are seconds of the years to 5138.
+_LEAST_EPOCH_MS: Final = 100_000_000_000
+
+#: The largest number that is a time in ms, in the year 9999.
+_MOST_EPOCH_MS: Final = 253_402_300_799_999
+
 
 def duration_ms(text: str) -> int:
     """Returns a duration such as `90s`, `10m` or `1h30m` in ms.
@@ -45,14 +51,18 @@ def moment_ms(text: str, now_ms: int) -> int:
     """Returns a time in ms since 1970.
 
     `text` is ISO 8601 (UTC, unless it has an offset), ms since 1970, or a duration before
-    `now_ms`, such as `10m`, `-10m` or `10m ago`. Raises ArgumentTypeError for other text.
+    `now_ms`, such as `10m`, `-10m` or `10m ago`. Raises ArgumentTypeError for other text, and for
+    numbers that are most likely seconds or microseconds: before 1973-03-03, or after 9999.
     """
     plain = text.strip()
     if plain.isascii() and plain.isdigit() and len(plain) >= _LEAST_EPOCH_DIGITS:
-        return int(plain)
+        return _epoch_ms(int(plain), text)
     duration = plain.removesuffix("ago").strip().removeprefix("-")
     if _is_duration(duration):
-        return now_ms - duration_ms(duration)
+        moment_before = now_ms - duration_ms(duration)
+        if moment_before < 0:
+            raise argparse.ArgumentTypeError(f"{text!r} is a time before 1970")
+        return moment_before
     try:
         moment = datetime.fromisoformat(plain)
     except ValueError:
@@ -61,7 +71,25 @@ def moment_ms(text: str, now_ms: int) -> int:
             "duration before now (10m)"
         ) from None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(aware.timestamp() * 1000)
+    found = round(aware.timestamp() * 1000)
+    if found < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is a time before 1970")
+    return found
+
+
+def _epoch_ms(number: int, text: str) -> int:
+    """Returns a number of ms; raises ArgumentTypeError for a number in another unit."""
+    if number < _LEAST_EPOCH_MS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is a time in 1970 to 1973 as ms; for seconds since 1970 write {number}000, "
+            "for an early time ISO 8601 (1970-01-31T09:00:00Z)"
+        )
+    if number > _MOST_EPOCH_MS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is a time after the year 9999 as ms since 1970; for microseconds leave out "
+            "the last 3 digits, for nanoseconds the last 6"
+        )
+    return number
 
 
 def moment_of(name: str, text: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ...client import Client, TopicPartition
 from ...client.admin import (
     ConsumerGroupDescription,
+    PartitionLag,
     ShareGroupDescription,
     SharePartitionOffset,
     StreamsGroupDescription,
@@ -16,7 +17,7 @@ from ...client.admin import (
 from .group_types import SHARE, STREAMS, GroupTypes
 from .running import PartialResults
 
-__all__ = ["Row", "described_rows", "lag_columns", "lag_rows"]
+__all__ = ["Row", "described_rows", "lag_columns", "lag_notes", "lag_rows"]
 
 #: A row of a table; the keys are the columns.
 Row = dict[str, Any]
@@ -168,14 +169,43 @@ async def _consumer_lag(
             {
                 **_partition(name, tp),
                 "committed": None if lag.committed is None else lag.committed.offset,
+                "log_start": lag.log_start,
                 "log_end": lag.log_end,
-                "lag": lag.lag,
+                "lag": _lag_or_excess(lag),
                 "client": owner and owner.client_id,
                 "host": owner and owner.host,
                 "member": owner and owner.member_id,
             }
         )
     return rows
+
+
+def _lag_or_excess(lag: PartitionLag) -> int | None:
+    """Returns the lag; negative if the committed offset is beyond the log end, as Kafka prints."""
+    if lag.committed is not None and lag.committed.offset > lag.log_end:
+        return lag.log_end - lag.committed.offset
+    return lag.lag
+
+
+def lag_notes(rows: Iterable[Row]) -> list[str]:
+    """Returns words for each committed offset outside the log, which no member can fetch."""
+    notes = []
+    for row in rows:
+        committed, start, end = row["committed"], row.get("log_start"), row["log_end"]
+        if committed is None or start is None:
+            continue
+        where = f"group {row['group']}, {row['topic']}:{row['partition']}"
+        if committed > end:
+            notes.append(
+                f"{where}: the committed offset {committed} is beyond the log end {end}, as after "
+                "the topic was deleted and created again; kproto groups reset sets another"
+            )
+        elif committed < start:
+            notes.append(
+                f"{where}: the committed offset {committed} is before the log start {start}: the "
+                "records between them are deleted, and the lag counts from the log start"
+            )
+    return notes
 
 
 def _partition(group: str, tp: TopicPartition, *, is_share: bool = False) -> Row:

@@ -46,7 +46,11 @@ def _lag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "groups", nargs="*", metavar="GROUP", help="an id or a pattern; default: all groups"
     )
-    parser.add_argument("--sum", action="store_true", help="print a row for each group and topic")
+    parser.add_argument(
+        "--sum",
+        action="store_true",
+        help="print a row for each group and topic; a negative lag counts as 0",
+    )
 
 
 def _watch(parser: argparse.ArgumentParser) -> None:
@@ -117,7 +121,12 @@ def _remove_members(parser: argparse.ArgumentParser) -> None:
 VERBS: Final = (
     Verb("list", "Lists groups of every type.", _list),
     Verb("describe", "Describes the members of groups and their partitions.", _describe),
-    Verb("lag", "Prints committed offsets, or start offsets, and lag by partition.", _lag),
+    Verb(
+        "lag",
+        "Prints committed offsets, or start offsets, and lag by partition. A negative lag is "
+        "that of a committed offset beyond the log end.",
+        _lag,
+    ),
     Verb("watch", "Prints the lag again and again, as a live table.", _watch),
     Verb(
         "reset",

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from ...wire.uuid import Uuid
-from ..tables import print_table
+from ..tables import escaped, print_table
 
 __all__ = ["print_rows"]
 
@@ -39,7 +39,8 @@ def print_rows(
     else:
         shown = [name for name in columns if name not in hidden]
         header = [name.replace("_", " ").upper() for name in shown]
-        print_table(header, [[_cell(row[name], null="-") for name in shown] for row in found])
+        cells = [[escaped(_cell(row[name], null="-")) for name in shown] for row in found]
+        print_table(header, cells)
 
 
 def _plain(value: Any) -> Any:

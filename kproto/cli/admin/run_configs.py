@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ...client.admin import (
     ConfigSource,
 )
 from ...wire.errors import ConfigurationError
+from ..command_error import CommandError
 from ..name_patterns import is_pattern, topics_of
 from .configs import RESOURCE_TYPES
 from .confirming import confirm
@@ -134,10 +135,32 @@ async def _alter(client: Client, options: argparse.Namespace, kind: ConfigOpType
         names = ", ".join(map(_text_of, resources))
         if not confirm(options, f"{options.verb} {', '.join(options.entries)} of {names}"):
             return 1
+    if kind is ConfigOpType.DELETE:
+        await _check_set(client, resources, options.entries)
     await client.admin.incremental_alter_configs(
         dict.fromkeys(resources, operations), validate_only=options.dry_run
     )
     return 0
+
+
+async def _check_set(
+    client: Client, resources: Collection[ConfigResource], names: Iterable[str]
+) -> None:
+    """Raises CommandError for a config that no resource has set; brokers would ignore it."""
+    described = await client.admin.describe_configs(resources)
+    own = {
+        name
+        for resource, entries in described.items()
+        for name, entry in entries.items()
+        if entry.source in _own_sources(resource)
+    }
+    missing = [name for name in names if name not in own]
+    if missing:
+        which = ", ".join(map(_text_of, resources))
+        raise CommandError(
+            f"{which} has no config {', '.join(missing)} of its own; it has "
+            f"{', '.join(sorted(own)) or 'none'}"
+        )
 
 
 _VERBS: Final[dict[str, VerbFunction]] = {

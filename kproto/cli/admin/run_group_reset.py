@@ -13,6 +13,7 @@ from ...client.admin import AdminError
 from ...wire.counted import counted, were
 from ...wire.errors import ConfigurationError
 from ..command_error import CommandError
+from ..tables import escaped
 from ..times import moment_of
 from .confirming import confirm
 from .group_resets import Bounds, moved_notes, reset_rows, shifted
@@ -40,7 +41,7 @@ async def reset(client: Client, options: argparse.Namespace) -> int:
     wanted = await _wanted(client, options, bounds, of_file)
     notes = [] if of_file is None else [*of_file.notes, *_unnamed(of_file, wanted)]
     for note in [*notes, *moved_notes(bounds, wanted)]:
-        print(f"kproto: {note}", file=sys.stderr)
+        print(f"kproto: {escaped(note)}", file=sys.stderr)
     rows = reset_rows(bounds, wanted)
     name = "start_offset" if kind == SHARE else "committed"
     columns = ("topic", "partition", name, "new", "log_end")

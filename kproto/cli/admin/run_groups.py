@@ -13,10 +13,10 @@ from ...wire.counted import counted
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ..command_error import CommandError
 from ..name_patterns import has_pattern, topics_of
-from ..tables import named
+from ..tables import escaped, named
 from ..terminal_words import terminal_text
 from .confirming import confirm
-from .group_rows import Row, described_rows, lag_columns, lag_rows
+from .group_rows import Row, described_rows, lag_columns, lag_notes, lag_rows
 from .group_types import SHARE, STREAMS, all_groups, named_groups, type_of_group
 from .known_names import known_names
 from .rows import print_rows
@@ -84,7 +84,10 @@ async def _describe(client: Client, options: argparse.Namespace) -> int:
 
 async def _lag(client: Client, options: argparse.Namespace) -> int:
     partial = PartialResults()
-    _print_lag(options, await _lag_rows(client, options.groups, partial))
+    rows = await _lag_rows(client, options.groups, partial)
+    _print_lag(options, rows)
+    for note in lag_notes(rows):
+        print(f"kproto: {escaped(note)}", file=sys.stderr)
     partial.raise_error()
     return 0
 
@@ -119,7 +122,7 @@ def _print_lag(options: argparse.Namespace, rows: list[Row]) -> None:
         key = row["group"], row["topic"]
         total = sums.setdefault(key, dict(zip(_SUM_COLUMNS, (*key, 0, 0), strict=True)))
         total["partitions"] += 1
-        total["lag"] += row["lag"] or 0
+        total["lag"] += max(row["lag"] or 0, 0)
     print_rows(options, _SUM_COLUMNS, sums.values())
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
 from ...client import Client
 from ...client.admin import ClientQuotaEntity, ClientQuotaFilter, QuotaName
 from ...wire.errors import ConfigurationError
+from ..command_error import CommandError
+from ..terminal_words import part_text
 from .rows import print_rows
 from .running import VerbFunction, run_verb
 
@@ -70,8 +73,22 @@ async def _alter(client: Client, options: argparse.Namespace, *, is_removed: boo
             raise ConfigurationError(f"{text!r:.80} is no NAME=NUMBER") from None
         if is_removed and equals:
             raise ConfigurationError(f"{text!r:.80} is no NAME")
+    if is_removed:
+        await _check_set(client, entity, quotas)
     await client.admin.alter_client_quotas({entity: quotas}, validate_only=options.dry_run)
     return 0
+
+
+async def _check_set(client: Client, entity: ClientQuotaEntity, names: Iterable[str]) -> None:
+    """Raises CommandError for a quota that is not set, which brokers would ignore."""
+    found = await client.admin.describe_client_quotas(ClientQuotaFilter(*entity))
+    own = found.get(entity, {})
+    missing = [name for name in names if name not in own]
+    if missing:
+        raise CommandError(
+            f"{part_text(entity)} has no quota {', '.join(missing)}; it has "
+            f"{', '.join(sorted(own)) or 'none'}"
+        )
 
 
 _VERBS: Final[dict[str, VerbFunction]] = {

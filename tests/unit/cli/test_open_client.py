@@ -52,6 +52,14 @@ def test_context_has_properties_and_a_file(environment: dict[str, str]) -> None:
     assert properties(environment, "--context", "dev")["enable.idempotence"] == "false"
 
 
+@pytest.mark.parametrize("value", ["5", "true", "[1]"])
+def test_bootstrap_servers_of_a_context_must_be_text(tmp_path: Path, value: str) -> None:
+    (tmp_path / "kproto").mkdir()
+    (tmp_path / "kproto" / "contexts.toml").write_text(f"[a]\nbootstrap.servers = {value}\n")
+    with pytest.raises(ConfigurationError, match=r"bootstrap\.servers of the context is"):
+        properties({"XDG_CONFIG_HOME": str(tmp_path)}, "--context", "a")
+
+
 def test_arguments_override_the_context_and_the_environment(
     environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -186,6 +186,54 @@ def test_range_and_filters(kproto: Run, topic: str, options: list[str], values: 
     assert found.out == values.encode()
 
 
+def test_records_before_a_time_are_printed_in_any_order(kproto: Run, topic: str) -> None:
+    times = [0, 5, 3, 8, 1, 9]
+    lines = [{"value": str(each), "timestamp": each * 1000, "partition": 0} for each in times]
+    kproto("produce", topic, "--json", stdin="\n".join(map(json.dumps, lines)).encode())
+    found = kproto("consume", topic, "--from-beginning", "--until", "1970-01-01T00:00:04Z")
+    assert found.lines() == ["0", "3", "1"]
+
+
+@pytest.mark.parametrize("text", ["1767225604000000", "99999999999999999", "1767225604"])
+def test_start_in_another_unit_is_refused(kproto: Run, topic: str, text: str) -> None:
+    found = kproto("consume", topic, f"--from={text}", "--until-end")
+    assert (found.code, found.out, len(found.err)) == (2, b"", 1)
+
+
+def test_member_that_must_not_commit_is_refused(kproto: Run, topic: str) -> None:
+    kproto("produce", topic, "-p", "0", stdin=b"1\n2")
+    words = ["consume", topic, "-g", f"{topic}-peek", "--from-beginning", "--until-end"]
+    found = kproto(*words, "-X", "enable.auto.commit=false")
+    assert (found.code, found.out) == (2, b"")
+    assert "without --group" in found.err[0]
+    assert f"{topic}-peek" not in kproto("groups", "list").out.decode()
+    assert kproto(*words, "-X", "enable.auto.commit=true").lines() == ["1", "2"]
+
+
+def test_json_without_a_value_is_no_tombstone(kproto: Run, topic: str) -> None:
+    found = kproto("produce", topic, "--json", stdin=b'{"key": "k1"}')
+    assert (found.code, "line 1 has no value" in found.err[-1]) == (1, True)
+    assert kproto("consume", topic, *ALL).lines() == []
+
+
+def test_byte_order_mark_and_blank_json_lines_are_skipped(kproto: Run, topic: str) -> None:
+    text = b'\xef\xbb\xbf{"value": "a"}\r\n\r\n  \n{"value": "b"}\n\n'
+    assert kproto("produce", topic, "-p", "0", "--json", stdin=text) == (0, b"", [])
+    assert kproto("consume", topic, *ALL).lines() == ["a", "b"]
+
+
+def test_missing_file_is_an_error_before_records_are_sent(
+    kproto: Run, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(b"a")
+    files = ["--file", str(tmp_path / "a")]
+    for other in (tmp_path / "missing", tmp_path):
+        found = kproto("produce", topic, *files, "--file", str(other))
+        assert (found.code, len(found.err)) == (1, 1)
+        assert f"{other} cannot be read" in found.err[0]
+    assert kproto("consume", topic, *ALL).lines() == []
+
+
 def test_group_continues_after_the_printed_records(kproto: Run, topic: str) -> None:
     kproto("produce", topic, "-p", "0", stdin=b"1\n2\n3\n4")
     group = ["--group", f"{topic}-readers", "--from-beginning"]

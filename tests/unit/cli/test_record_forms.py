@@ -60,7 +60,6 @@ def test_undelivered_record_without_a_partition_has_none(
         ),
         ('{"value": "ü"}', "ü".encode()),
         ('{"value": null}', None),
-        ("{}", None),
         ('{"value_base64": "AP8="}', b"\x00\xff"),
     ],
 )
@@ -69,7 +68,7 @@ def test_value_of_a_line(line: str, value: bytes | None) -> None:
 
 
 def test_headers_may_be_an_object() -> None:
-    line = b'{"headers": {"a": "1", "b": null}}'
+    line = b'{"value": "v", "headers": {"a": "1", "b": null}}'
     assert record_of_line(line)[0].headers == [("a", b"1"), ("b", None)]
 
 
@@ -90,6 +89,9 @@ def test_headers_may_be_an_object() -> None:
         ('{"headers": [["a", "\\udc00"]]}', "header 'a' has a lone surrogate"),
         ('{"timestamp": true}', "timestamp is True"),
         ('{"topic": 3}', "topic is no name"),
+        ("{}", "has no value"),
+        ('{"key": "k1"}', 'has no value; a tombstone is "value": null'),
+        ('{"value_base64": null}', "has no value"),
         ('{"headers": "a"}', "headers should be an array"),
         ('{"headers": [["a"]]}', "headers should be an array"),
         ('{"headers": [["a", {"base64": "?"}]]}', "header 'a' is no base64"),
@@ -217,6 +219,21 @@ def test_time_is_read(text: str, moment: int) -> None:
     assert moment_ms(text, NOW) == moment
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1767225604", "for seconds since 1970 write 1767225604000"),
+        ("1767225604000000", "for microseconds leave out the last 3 digits"),
+        ("99999999999999999", "after the year 9999"),
+        ("1969-12-31", "before 1970"),
+        ("9999w", "before 1970"),
+    ],
+)
+def test_time_in_another_unit_is_refused_with_advice(text: str, words: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=words):
+        moment_ms(text, NOW)
+
+
 @pytest.mark.parametrize("text", ["", "soon", "10", "10x", "2023-13-01", "m"])
 def test_other_times_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="no time"):
@@ -239,4 +256,4 @@ def test_json_of_any_object_is_read_or_refused(entries: dict[str, str]) -> None:
     try:
         record_of_line(json.dumps(entries).encode())
     except EncodeError:
-        assert set(entries)
+        assert "value" not in entries or len(entries) > 1

@@ -17,6 +17,7 @@ from tests.support.cli_runs import Run
 from tests.support.embedded import ThreadedBroker
 from tests.support.environment import ROOT
 
+MAYBE = "it may have been stored, because no broker has said so"
 ALL = ("--from-beginning", "--until-end")
 
 
@@ -94,8 +95,7 @@ def test_stopped_command_tells_records_without_an_answer(
         served.call(lambda broker: broker.remove_control(control))
     assert said == [
         f"kproto: 1 record was not acknowledged in all: written to {path}",
-        "kproto: it may have been stored, because no broker has said so: sending it again may "
-        "store it twice",
+        f"kproto: {MAYBE}: sending it again may store it twice",
         "kproto: the input was read up to line 1, and not further",
     ]
     assert json.loads(path.read_bytes())["value"] == "a"
@@ -104,7 +104,7 @@ def test_stopped_command_tells_records_without_an_answer(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("REQUEST_TIMED_OUT", "it may have been stored, because no broker has said so"),
+        ("REQUEST_TIMED_OUT", MAYBE),
         ("TOPIC_AUTHORIZATION_FAILED", "it was not stored"),
     ],
 )

@@ -264,3 +264,65 @@ def test_single_things_are_counted_in_the_singular(kproto: Run, topic: str) -> N
     assert found.err == [f"kproto: error: {topic}.one has no partition 1: it has 1 partition"]
     reset = ["groups", "reset", f"{topic}-one", "--topic", f"{topic}:0", "--to-latest"]
     assert "commit 1 offset for the group" in kproto(*reset).err[0]
+
+
+def test_unset_of_a_name_that_is_not_set_is_an_error(kproto: Run, topic: str) -> None:
+    user = ["--user", f"user-{topic}"]
+    assert kproto("quotas", "set", *user, "producer_byte_rate=100").code == 0
+    found = kproto("quotas", "unset", *user, "prodcer_byte_rate")
+    assert (found.code, len(found.err)) == (1, 1)
+    assert "has no quota prodcer_byte_rate; it has producer_byte_rate" in found.err[0]
+    assert kproto("quotas", "unset", "--user", "nobody", "producer_byte_rate").code == 1
+    assert kproto("quotas", "unset", *user, "producer_byte_rate").code == 0
+    assert kproto("configs", "set", f"topic/{topic}", "retention.ms=9000").code == 0
+    found = kproto("configs", "unset", f"topic/{topic}", "retenton.ms")
+    assert (found.code, len(found.err)) == (1, 1)
+    said = f"topic/{topic} has no config retenton.ms of its own; it has retention.ms"
+    assert said in found.err[0]
+    assert kproto("configs", "unset", f"topic/{topic}", "retention.ms").code == 0
+
+
+def test_lag_of_an_offset_outside_the_log_is_told(kproto: Run, topic: str) -> None:
+    group = f"{topic}-sick"
+    kproto("produce", topic, "-p", "0", stdin=b"1\n2\n3\n4\n5")
+    kproto("produce", topic, "-p", "1", stdin=b"1\n2\n3\n4\n5")
+    for partition, offset in (("0", "5"), ("1", "1")):
+        words = ["--topic", f"{topic}:{partition}", "--to-offset", offset, "--yes"]
+        assert kproto("groups", "reset", group, *words).code == 0
+    assert (
+        kproto("topics", "delete-records", f"{topic}:1", "--before-offset", "3", "--yes").code == 0
+    )
+    found = kproto("groups", "lag", group, "--json")
+    assert [json.loads(line)["lag"] for line in found.lines()] == [0, 2]
+    (said,) = found.err
+    assert f"{topic}:1: the committed offset 1 is before the log start 3" in said
+
+
+def test_committed_offset_beyond_the_log_end_has_a_negative_lag(
+    kproto: Run, bootstrap: str, topic: str
+) -> None:
+    kproto("produce", topic, "-p", "0", stdin=b"1\n2")
+
+    async def commit() -> None:
+        async with Client(bootstrap) as client:
+            await client.commit_offsets(f"{topic}-beyond", {(topic, 0): 1000})
+
+    asyncio.run(commit())
+    found = kproto("groups", "lag", f"{topic}-beyond", "--json")
+    assert [json.loads(line)["lag"] for line in found.lines()] == [-998]
+    (said,) = found.err
+    assert f"{topic}:0: the committed offset 1000 is beyond the log end 2" in said
+
+
+def test_ids_of_groups_cannot_act_on_the_terminal(kproto: Run, bootstrap: str, topic: str) -> None:
+    group = f"{topic}\x1b[31m\nrow"
+
+    async def commit() -> None:
+        async with Client(bootstrap) as client:
+            await client.commit_offsets(group, {(topic, 0): 0})
+
+    asyncio.run(commit())
+    shown = kproto("groups", "list").out.decode()
+    assert f"{topic}\\x1b[31m\\nrow" in shown
+    assert "\x1b" not in shown
+    assert group in [row["group"] for row in rows_of(kproto, "groups", "list")]
