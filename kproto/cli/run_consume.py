@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if options.group is None and not options.is_tail:
         options.group = properties.get("group.id")
     _check(options)
-    if options.group is not None and not read_values(properties).consumer.get("auto_commit", True):
+    if options.group is not None and not read_values(properties).group.get("auto_commit", True):
         raise ConfigurationError(
             "enable.auto.commit=false: a member of a group commits what it has printed; read "
             "without --group (and group.id) to commit nothing, or set enable.auto.commit=true"

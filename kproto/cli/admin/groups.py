@@ -78,6 +78,11 @@ def _reset(parser: argparse.ArgumentParser) -> None:
     to = parser.add_mutually_exclusive_group(required=True)
     to.add_argument("--to-earliest", action="store_true", help="to the log starts")
     to.add_argument("--to-latest", action="store_true", help="to the log ends")
+    to.add_argument(
+        "--to-current",
+        action="store_true",
+        help="to the committed offsets inside the log, or to the log ends without one",
+    )
     to.add_argument("--to-offset", type=int, metavar="OFFSET", help="to this offset")
     to.add_argument(
         "--to-time", metavar="TIME", help="to the first record of this time or later, such as 2h"

@@ -133,6 +133,11 @@ async def _wanted(
         return {tp: its.log_start for tp, its in bounds.items()}
     if options.to_latest:
         return {tp: its.log_end for tp, its in bounds.items()}
+    if options.to_current:
+        return {
+            tp: its.log_end if its.committed is None else its.committed
+            for tp, its in bounds.items()
+        }
     if options.to_offset is not None:
         return {tp: int(options.to_offset) for tp in bounds}
     if options.shift is not None:

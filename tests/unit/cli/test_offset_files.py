@@ -103,6 +103,15 @@ def test_offsets_of_other_groups_are_not_applied(kproto: Run, topic: str, tmp_pa
     assert found.err == [f"kproto: 1 row of {topic}-two was not applied"]
 
 
+def test_reset_to_the_committed_offsets_makes_a_plan(kproto: Run, topic: str) -> None:
+    kproto("produce", topic, "-p", "0", stdin=b"1\n2")
+    kproto("produce", topic, "-p", "1", stdin=b"1\n2")
+    reset = ["groups", "reset", f"{topic}-current"]
+    assert kproto(*reset, "--topic", f"{topic}:0", "--to-offset", "1", "--yes").code == 0
+    rows = rows_of(kproto, *reset, "--topic", topic, "--to-current", "--dry-run")
+    assert [(row["committed"], row["new"]) for row in rows] == [(1, 1), (None, 2), (None, 0)]
+
+
 def test_offset_outside_the_log_is_told(kproto: Run, topic: str) -> None:
     kproto("produce", topic, "-p", "0", stdin=b"1\n2")
     reset = ["groups", "reset", f"{topic}-out", "--topic", f"{topic}:0", "--dry-run"]
