@@ -220,7 +220,9 @@ def test_brokers_are_listed(kproto: Run) -> None:
 
 
 def test_features_are_listed(kproto: Run) -> None:
-    names = {row["feature"] for row in rows_of(kproto, "cluster", "features")}
+    rows = rows_of(kproto, "cluster", "features")
+    names = {row["feature"] for row in rows}
+    assert None not in [row["finalized"] for row in rows]
     assert "metadata.version" in names
 
 

@@ -63,7 +63,8 @@ async def _features(client: Client, options: argparse.Namespace) -> int:
                 "feature": name,
                 "lowest": supported and supported.lowest,
                 "highest": supported and supported.highest,
-                "finalized": finalized and finalized.highest,
+                # As Kafka's script: the level of a feature that is not finalized is 0.
+                "finalized": 0 if finalized is None else finalized.highest,
                 "epoch": found.finalized_epoch,
             }
         )
