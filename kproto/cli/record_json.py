@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ..client import ProducerRecord
@@ -72,7 +73,18 @@ def record_line(record: Record) -> bytes:
         entries["timestamp"] = record.timestamp
     if record.timestamp_type == _LOG_APPEND_TIME:
         entries["timestamp_type"] = "LogAppendTime"
-    for name, data in (("key", record.key), ("value", record.value)):
+    _add_content(entries, record.key, record.value, record.headers)
+    return _ENCODE(entries).encode("utf-8", "backslashreplace")
+
+
+def _add_content(
+    entries: dict[str, Any],
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[tuple[str, bytes | None]],
+) -> None:
+    """Adds key, value and headers, if there are any, to the entries of a line."""
+    for name, data in (("key", key), ("value", value)):
         if data is None:
             entries[name] = None
             continue
@@ -80,11 +92,8 @@ def record_line(record: Record) -> bytes:
             entries[name] = data.decode()
         except UnicodeDecodeError:
             entries[f"{name}_base64"] = base64.b64encode(data).decode()
-    if record.headers:
-        entries["headers"] = [
-            [_header_name(name), _header_value(data)] for name, data in record.headers
-        ]
-    return _ENCODE(entries).encode("utf-8", "backslashreplace")
+    if headers:
+        entries["headers"] = [[_header_name(name), _header_value(data)] for name, data in headers]
 
 
 def _header_name(name: str) -> str | dict[str, str]:
@@ -108,9 +117,8 @@ def _header_value(data: bytes | None) -> str | dict[str, str] | None:
 
 def input_line(topic: str, record: ProducerRecord) -> bytes:
     """Returns the line of a record that was not sent, without a newline."""
-    found = Record(0, -1, record.key, record.value, record.headers, topic=topic)
-    entries = json.loads(record_line(found))
-    del entries["offset"], entries["partition"]
+    entries: dict[str, Any] = {"topic": topic}
+    _add_content(entries, record.key, record.value, record.headers)
     for name in ("partition", "timestamp"):
         if getattr(record, name) is not None:
             entries[name] = getattr(record, name)
