@@ -411,3 +411,9 @@ def test_a_voter_is_added_with_its_endpoints() -> None:
         None,
     )
     assert [(each.name, each.host, each.port) for each in decoded.listeners] == [("C", "h", 9)]
+
+
+def test_update_that_is_no_feature_update_is_refused() -> None:
+    updates: Any = {"metadata.version": 1}
+    with pytest.raises(ConfigurationError, match=r"updates\['metadata\.version'\] is 1"):
+        update_features_call(updates, validate_only=False)
