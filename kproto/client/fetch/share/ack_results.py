@@ -118,6 +118,10 @@ class AckResults:
         for each in acks:
             each.acquisition.restore(each.states)
             node.add_pending(each.acquisition, now)
+        self.on_left_pending(node)
+
+    def on_left_pending(self, node: ShareNode) -> None:
+        """Makes the commits of `node` wait for the acknowledgements that are still to be sent."""
         for commit in self._commits:
             if node in commit.targets:
                 commit.targets[node] = node.sent_count + 1

@@ -472,6 +472,8 @@ class ShareFetcher:
         fetched = self._groups.by_node.get(node.node, ())
         sent = take_acks(node.take_pending_of(fetched))
         node.sent_count += bool(sent)
+        if node.pending:
+            self._results.on_left_pending(node)
         return sent
 
     async def _fetch(
