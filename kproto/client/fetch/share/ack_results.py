@@ -1,14 +1,15 @@
-"""`AckResults`: processes the answers to acknowledgements, and waits for them in a commit."""
+"""`AckResults`: takes the acknowledgements to send, processes their answers, waits in commits."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ....protocol.error_codes import code_of, error_of_code
-from ....wire.errors import KprotoError
+from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...observing.counts import ShareCounts
+from .acquisition import LockLostError
 from .node import ShareNode
 from .requests import (
     AcknowledgeResult,
@@ -27,6 +28,11 @@ __all__ = ["AckCodes", "AckResults"]
 AckCodes: TypeAlias = Mapping[TopicIdPartition, tuple[int, str | None]]
 
 _NO_SESSION = code_of("SHARE_SESSION_NOT_FOUND")
+
+_LOCK_LOST: Final = (
+    "the acquisition lock had ended before the acknowledgement was sent "
+    "(group.share.record.lock.duration.ms), and the broker delivers the record again"
+)
 
 
 class _Commit:
@@ -75,6 +81,49 @@ class AckResults:
         finally:
             self._commits.remove(commit)
         return commit.results
+
+    # Requests
+
+    def take(self, node: ShareNode, now: float, *, can_renew: bool) -> list[SentAcks]:
+        """Returns all acknowledgements to send to a node.
+
+        Without `can_renew` reports the failure of renewals.
+        """
+        sent = self._locked(node, take_acks(node.take_pending()), now)
+        if not can_renew:
+            refused = [each for each in sent if each.acquisition.has_renewing]
+            error = UnsupportedVersionError(
+                f"broker {node.node} renews no locks (KIP-1222): it is older than Kafka 4.2"
+            )
+            self.refuse(node, refused, error)
+            sent = [each for each in sent if each not in refused]
+        node.sent_count += 1  # a commit waits for it, even if no acknowledgement is left
+        return sent
+
+    def take_of(
+        self, fetched: Collection[TopicIdPartition], node: ShareNode, now: float
+    ) -> list[SentAcks]:
+        """Returns the acknowledgements of the partitions that the next fetch has.
+
+        A fetch with acknowledgements of another partition would add it to the session. A fetch with
+        renewals would be refused; they may be stored after the fetch was chosen.
+        """
+        sent = self._locked(node, take_acks(node.take_pending_of(fetched)), now)
+        node.sent_count += bool(sent)
+        if node.pending:
+            self.on_left_pending(node)
+        return sent
+
+    def _locked(self, node: ShareNode, acks: list[SentAcks], now: float) -> list[SentAcks]:
+        """Returns the acknowledgements whose locks may last; reports the failure of the others.
+
+        The broker would refuse all acknowledgements of a partition in a request because of one.
+        """
+        lost = [each for each in acks if each.acquisition.locked_until <= now]
+        self.refuse(node, lost, LockLostError(_LOCK_LOST))
+        return [each for each in acks if each.acquisition.locked_until > now] if lost else acks
+
+    # Answers
 
     def check_commits(self) -> None:
         """Ends the commits whose acknowledgements are all answered."""
@@ -132,9 +181,11 @@ class AckResults:
         if acks:
             self._report(node, self._refused(acks, error))
 
-    def refuse_unsent(self, acks: list[SentAcks], error: KprotoError) -> list[AcknowledgeResult]:
-        """Reports and returns the failure of acknowledgements that no request will have."""
-        results = self._refused(acks, error)
+    def refuse_unsent(self, acks: list[SentAcks]) -> list[AcknowledgeResult]:
+        """Reports and returns the failure of acceptances that could not be stored."""
+        if not acks:
+            return []
+        results = self._refused(acks, LockLostError(_LOCK_LOST))
         self._on_results(results)
         return results
 

@@ -57,7 +57,6 @@ from .requests import (
     fetch_remedy,
     fetch_request,
     request_remedy,
-    take_acks,
 )
 from .session import FINAL_EPOCH, TopicIdPartition
 
@@ -226,20 +225,11 @@ class ShareFetcher:
         Reports and returns the results of acceptances that are not sent, because the locks of their
         records have ended.
         """
-        return self._report_lost(self.buffer.on_poll())
+        return self._results.refuse_unsent(self.buffer.on_poll())
 
     def accept_processed(self) -> list[AcknowledgeResult]:
         """Accepts the returned records, except for the last one, as `accept_returned` does."""
-        return self._report_lost(self.buffer.accept_processed())
-
-    def _report_lost(self, lost: list[SentAcks]) -> list[AcknowledgeResult]:
-        if not lost:
-            return []
-        error = LockLostError(
-            "the acquisition lock had ended before the record was accepted "
-            "(group.share.record.lock.duration.ms), and the broker delivers the record again"
-        )
-        return self._results.refuse_unsent(lost, error)
+        return self._results.refuse_unsent(self.buffer.accept_processed())
 
     def on_list_returned(self) -> None:
         """Schedules the acceptance of the records of the current list, if it is implicit."""
@@ -414,11 +404,12 @@ class ShareFetcher:
             if self._is_paused:
                 kind = RequestKind.ACKNOWLEDGE  # a fetch would acquire the released records again
             if kind is RequestKind.ACKNOWLEDGE:
-                sent = self._take_acks(node)
+                sent = self._results.take(node, self._clock.monotonic(), can_renew=self.can_renew)
                 await self._acknowledge(node, connection, sent)
             else:
                 if kind is RequestKind.FETCH:
-                    sent = self._take_acks_of_fetch(node)
+                    fetched = self._groups.by_node.get(node.node, ())
+                    sent = self._results.take_of(fetched, node, self._clock.monotonic())
                 await self._fetch(node, connection, sent)
         except KprotoError as error:
             self._on_failure(node, sent, error)
@@ -449,32 +440,6 @@ class ShareFetcher:
         """Drops the records of a session that the broker has closed, and so released."""
         node.session.reset()
         self.buffer.drop_node(node.node)
-
-    def _take_acks(self, node: ShareNode) -> list[SentAcks]:
-        sent = take_acks(node.take_pending())
-        if not self.can_renew:
-            refused = [each for each in sent if each.acquisition.has_renewing]
-            if refused:
-                error = UnsupportedVersionError(
-                    f"broker {node.node} renews no locks (KIP-1222): it is older than Kafka 4.2"
-                )
-                self._results.refuse(node, refused, error)
-                sent = [each for each in sent if each not in refused]
-        node.sent_count += 1  # a commit waits for it, even if no acknowledgement is left
-        return sent
-
-    def _take_acks_of_fetch(self, node: ShareNode) -> list[SentAcks]:
-        """Returns the acknowledgements of the partitions that the next fetch has.
-
-        A fetch with acknowledgements of another partition would add it to the session. A fetch with
-        renewals would be refused; they may be stored after the fetch was chosen.
-        """
-        fetched = self._groups.by_node.get(node.node, ())
-        sent = take_acks(node.take_pending_of(fetched))
-        node.sent_count += bool(sent)
-        if node.pending:
-            self._results.on_left_pending(node)
-        return sent
 
     async def _fetch(
         self, node: ShareNode, connection: BrokerConnection, sent: list[SentAcks]
@@ -578,7 +543,7 @@ class ShareFetcher:
             connection = await self._connect(node)
             if not node.session.is_open:
                 return
-            sent = self._take_acks(node)
+            sent = self._results.take(node, self._clock.monotonic(), can_renew=self.can_renew)
             request = acknowledge_request(self._options.group_id, self.member_id, FINAL_EPOCH, sent)
             response = await connection.request(request)
             if response.error_code:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kproto.client.fetch.share.ack_results import AckResults
-from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition
+from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition, LockLostError
 from kproto.client.fetch.share.node import ShareNode
 from kproto.client.fetch.share.requests import AcknowledgeResult, SentAcks, take_acks
 from kproto.client.observing.counts import ShareCounts
@@ -52,3 +52,16 @@ async def test_commit_waits_for_acknowledgements_that_a_fetch_leaves() -> None:
     assert await commit == [
         AcknowledgeResult("t", each, (range(2),), None, (range(2),)) for each in (0, 1)
     ]
+
+
+def test_acknowledgement_after_its_lock_is_not_sent_beside_others() -> None:
+    """A broker refuses all acknowledgements of a partition in a request because of one."""
+    reported: list[AcknowledgeResult] = []
+    node, results = ShareNode(1, ClientSettings()), AckResults(reported.extend, ShareCounts())
+    late, valid = accepted(node, 0), accepted(node, 0)
+    late.locked_until = 105.0
+    (sent,) = results.take(node, 110.0, can_renew=True)
+    assert sent.acquisition is valid
+    (result,) = reported
+    assert isinstance(result.error, LockLostError)
+    assert result.offsets == (range(2),)
