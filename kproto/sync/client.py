@@ -126,9 +126,10 @@ class Client(ClientWrapper):
 
         Producers send all of their records first, then consumers commit and leave their groups.
         Raises the first error of a producer or consumer, such as DeliveryError, once everything is
-        closed; the other errors are added to it as notes. `timeout_ms` is the time that each
-        producer has to send its records, by default `delivery_timeout_ms`. If an `with` block ends
-        with an exception, each producer and consumer has `error_flush_ms` to close.
+        closed; the other errors are added to it as notes. `timeout_ms` is the time that producers
+        have to send their records, by default `delivery_timeout_ms`, and consumers, in the rest of
+        it, for their requests, by default `api_timeout_ms`. If an `with` block ends with an
+        exception, each producer and consumer has `error_flush_ms` to close.
 
         Requests in flight raise BrokerConnectionError; later requests, and retries, raise
         ConfigurationError. The close of the last open client of the process ends the thread of the

@@ -60,15 +60,17 @@ class GroupConsumer(RecordStream[_GroupConsumer[K, V, U], K, V, U]):
     ) -> None:
         self._end(lambda: self._wrapped.__aexit__(kind, error, traceback))
 
-    def close(self, leave: bool | None = None) -> None:
+    def close(self, leave: bool | None = None, *, timeout_ms: int | None = None) -> None:
         """Revokes all partitions, and ends the membership in the group.
 
         With `auto_commit` it commits processed offsets first; a record that a handler still
         processes does not count as processed. `leave` overrides the setting `leave`: by default a
         dynamic member leaves, so that the group rebalances at once, and a static member stays, so
-        that it can rejoin within its session. If another thread closes the consumer, the call waits
-        for that close. Raises an error, such as the error of a callback, if no poll has raised it
-        yet.
+        that it can rejoin within its session. The commit and the request to leave have
+        `timeout_ms`, at most `api_timeout_ms`, which is the default; without an answer in this time
+        the close continues. Callbacks and handlers of `run` have limits of their own. If another
+        thread closes the consumer, the call waits for that close. Raises an error, such as the
+        error of a callback, if no poll has raised it yet.
 
         If Ctrl-C interrupts `close`, the event loop's thread still commits and leaves, while the
         call raises KeyboardInterrupt. After the interruption, callbacks and the handlers of `run`
@@ -77,7 +79,7 @@ class GroupConsumer(RecordStream[_GroupConsumer[K, V, U], K, V, U]):
         time is too short, the next call of `close`, or the close of the client, completes the close
         with the same limits; that call raises RequestTimeoutError if the time is too short again.
         """
-        self._end(lambda: self._wrapped.close(leave))
+        self._end(lambda: self._wrapped.close(leave, timeout_ms=timeout_ms))
 
     @overload
     def run(

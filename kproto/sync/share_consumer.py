@@ -62,16 +62,17 @@ class ShareConsumer(ShareWrapper[K, V, U]):
     ) -> None:
         self._end(lambda: self._wrapped.__aexit__(kind, error, traceback))
 
-    def close(self) -> None:
+    def close(self, *, timeout_ms: int | None = None) -> None:
         """Sends the acknowledgements, releases all other records, and leaves the group.
 
-        Waits for the response to a fetch in flight, so the call takes up to `max_wait_ms`. If
+        Waits for the response to a fetch in flight, so the call takes up to `max_wait_ms`. The
+        requests of the close have `timeout_ms`, at most `api_timeout_ms`, which is the default. If
         Ctrl-C interrupts `close`, the event loop's thread still does so, within `error_flush_ms`
         and `cancelled_close_ms`, while the call raises KeyboardInterrupt. If another thread closes
         the consumer, the call waits for that close. With implicit acknowledgement, the records
         before the last returned one count as processed.
         """
-        self._end(lambda: self._wrapped.close())
+        self._end(lambda: self._wrapped.close(timeout_ms=timeout_ms))
 
     @property
     def partitions(self) -> list[TopicPartition]:

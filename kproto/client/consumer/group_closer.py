@@ -88,9 +88,10 @@ class GroupConsumerCloser:
         self._last_requests_by = _NEVER  # set at the limit of a close, in seconds of the clock
         self._background_close: asyncio.Task[None] | None = None
 
-    async def close(self, leave: bool | None) -> None:
+    async def close(self, leave: bool | None, timeout_ms: int | None) -> None:
         """Closes the consumer; see `GroupConsumer.close`."""
-        closing = self._close(leave, self._view.settings.api_timeout_ms)
+        most_ms = self._view.settings.api_timeout_ms
+        closing = self._close(leave, most_ms if timeout_ms is None else min(timeout_ms, most_ms))
         try:
             if self._is_limited:  # an earlier close was cancelled
                 await self._close_limited(closing, is_cancelled=True)
@@ -129,7 +130,7 @@ class GroupConsumerCloser:
 
     async def _close_in_background(self) -> None:
         try:
-            await self.close(None)
+            await self.close(None, None)
         except Exception as error:  # noqa: BLE001 - no caller is left
             logger.warning("not raised: %s", error)
 

@@ -226,15 +226,17 @@ class GroupConsumer(RecordStream[K, V, U]):
         self._check_may_close()
         await self._closer.close_after_error(leave, is_cancelled=is_cancelled)
 
-    async def close(self, leave: bool | None = None) -> None:
+    async def close(self, leave: bool | None = None, *, timeout_ms: int | None = None) -> None:
         """Revokes all partitions, and ends the membership in the group.
 
         With `auto_commit` it commits processed offsets first; a record that a handler still
         processes does not count as processed. `leave` overrides the setting `leave`: by default a
         dynamic member leaves, so that the group rebalances at once, and a static member stays, so
-        that it can rejoin within its session. If another task closes the consumer, the call waits
-        for that close. Raises an error, such as the error of a callback, if no poll has raised it
-        yet.
+        that it can rejoin within its session. The commit and the request to leave have
+        `timeout_ms`, at most `api_timeout_ms`, which is the default; without an answer in this time
+        the close continues. Callbacks and handlers of `run` have limits of their own. If another
+        task closes the consumer, the call waits for that close. Raises an error, such as the error
+        of a callback, if no poll has raised it yet.
 
         If `close` is cancelled, once or repeatedly, it still commits and leaves before it raises
         CancelledError. After the cancellation, callbacks and the handlers of `run` have the sum of
@@ -245,8 +247,13 @@ class GroupConsumer(RecordStream[K, V, U]):
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
+        if timeout_ms is not None:
+            check_whole_number("timeout_ms", timeout_ms, 0)
         self._check_may_close()
-        await self._closer.close(leave)
+        await self._closer.close(leave, timeout_ms)
+
+    async def _close_within(self, timeout_ms: int | None) -> None:
+        await self.close(timeout_ms=timeout_ms)
 
     def _check_may_close(self) -> None:
         """Raises ConfigurationError if a handler or a callback of this consumer makes the call."""

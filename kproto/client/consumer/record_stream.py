@@ -284,6 +284,10 @@ class RecordStream(ABC, Generic[K, V, U]):
     async def close(self) -> None:
         """Closes the consumer."""
 
+    async def _close_within(self, timeout_ms: int | None) -> None:
+        """Closes the consumer; the requests of the close have `timeout_ms`, or the default."""
+        await self.close()
+
     def _is_left_open(self) -> bool:
         """Returns True if the consumer has fetches or connections, and was not closed."""
         has_fetches = bool(self._in_flight.fetches)

@@ -171,17 +171,24 @@ class ShareConsumer(Generic[K, V, U]):
             is_cancelled = isinstance(error, asyncio.CancelledError)
             await self._close_after_error(is_cancelled=is_cancelled)
 
-    async def close(self) -> None:
+    async def close(self, *, timeout_ms: int | None = None) -> None:
         """Sends the acknowledgements, releases all other records, and leaves the group.
 
-        Waits for the response to a fetch in flight, so the call takes up to `max_wait_ms`. If
+        Waits for the response to a fetch in flight, so the call takes up to `max_wait_ms`. The
+        requests of the close have `timeout_ms`, at most `api_timeout_ms`, which is the default. If
         `close` is cancelled, once or repeatedly, it still does so, within `error_flush_ms` and
         `cancelled_close_ms`, before it raises CancelledError. If another task closes the consumer,
         the call waits for that close. With implicit acknowledgement, the records before the last
         returned one count as processed.
         """
+        if timeout_ms is not None:
+            check_whole_number("timeout_ms", timeout_ms, 0)
         self._check_may_close()
-        await self._parts.close(self._view.settings.api_timeout_ms)
+        most_ms = self._view.settings.api_timeout_ms
+        await self._parts.close(most_ms if timeout_ms is None else min(timeout_ms, most_ms))
+
+    async def _close_within(self, timeout_ms: int | None) -> None:
+        await self.close(timeout_ms=timeout_ms)
 
     async def _close_after_error(self, *, is_cancelled: bool = False) -> None:
         """Closes the consumer within `error_flush_ms`."""

@@ -38,7 +38,7 @@ class OpenConsumer(Protocol):
     """Declares the methods that close a consumer."""
 
     def _check_may_close(self) -> None: ...
-    async def close(self) -> None: ...
+    async def _close_within(self, timeout_ms: int | None) -> None: ...
     async def _close_after_error(self, *, is_cancelled: bool = ...) -> None: ...
 
 
@@ -100,7 +100,8 @@ class OpenParts:
     async def close(self, timeout_ms: int | None) -> list[BaseException]:
         """Closes all parts; returns the errors of the closes.
 
-        Producers send their records within `timeout_ms`. If the call is cancelled, it closes all
+        Producers send their records within `timeout_ms`, and the requests of consumers end within
+        the rest of it. If the call is cancelled, it closes all
         parts by `close_after_error`, even if it is cancelled again, and then raises CancelledError.
         """
         # A cancelled close of a part may hold the last other reference to the part.
@@ -142,7 +143,8 @@ class OpenParts:
         """
         began = self._clock.monotonic()
         errors = await _gathered(each._send_buffered(timeout_ms) for each in self._producers)
-        closes = [each.close() for each in self._consumers]
+        left_ms = self._left_ms(timeout_ms, began)
+        closes = [each._close_within(left_ms) for each in self._consumers]
         errors += await _gathered([*closes, self._until_dropped_closed()])
         left_ms = self._left_ms(timeout_ms, began)
         return errors + await _gathered(each.close(timeout_ms=left_ms) for each in self._producers)
