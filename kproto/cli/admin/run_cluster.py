@@ -9,6 +9,7 @@ from typing import Final
 from ...client import Client, TopicPartition
 from ...client.admin import ElectionType
 from ...wire.errors import ConfigurationError
+from ..command_error import CommandError
 from .confirming import confirm
 from .rows import print_rows
 from .run_topics import named_partition, named_partitions
@@ -194,6 +195,12 @@ async def _elect(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _unregister(client: Client, options: argparse.Namespace) -> int:
+    broker = (await client.admin.describe_cluster()).brokers.get(options.broker)
+    if broker is not None and not broker.is_fenced:
+        raise CommandError(
+            f"broker {broker.node} answers at {broker.host}:{broker.port}: without its "
+            "registration its replicas would be offline until it restarts; stop it first"
+        )
     if not confirm(options, f"remove the registration of broker {options.broker}"):
         return 1
     await client.admin.unregister_broker(options.broker)

@@ -53,6 +53,7 @@ def test_reset_stays_inside_the_log() -> None:
         (["topics", "describe", "missing"], 1, "UNKNOWN_TOPIC_OR_PARTITION"),
         (["topics", "offsets", "missing"], 1, "UNKNOWN_TOPIC_OR_PARTITION"),
         (["cluster", "reassign", "a:0"], 2, "either --replicas ID,ID or --cancel"),
+        (["cluster", "unregister", "1", "--yes"], 1, "stop it first"),
         (["groups", "reset", "unknown", "--to-latest"], 1, "has no committed offsets"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
