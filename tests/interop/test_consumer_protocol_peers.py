@@ -112,6 +112,7 @@ def test_members_share_a_topic_and_hand_it_over(
     assert kind_of(broker) == ("consumer", "Empty")
 
 
+@pytest.mark.exhaustive
 def test_java_shares_a_topic_with_librdkafka(broker: ThreadedBroker, peers_python: Path) -> None:
     try:
         resolve_tools(), java_home()

@@ -118,7 +118,11 @@ async def test_peer_commits_aborts_and_is_fenced(
 
 
 @pytest.mark.parametrize(
-    ("peer", "protocol"), [*((peer, "classic") for peer in PEERS), ("java", "consumer")]
+    ("peer", "protocol"),
+    [
+        *(pytest.param(peer, "classic", marks=pytest.mark.exhaustive) for peer in PEERS),
+        ("java", "consumer"),
+    ],
 )
 async def test_peer_transforms_each_record_exactly_once(
     broker: ThreadedBroker, peers_python: Path, peer: str, protocol: str

@@ -34,7 +34,8 @@ async def test_nothing_is_lost_while_leaders_are_killed(start_cluster: StartClus
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["loop", pytest.param("run", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way", ["loop", "run"])
 async def test_transactions_copy_each_record_once_while_processes_are_killed(
     start_cluster: StartCluster, tmp_path: Path, way: str
 ) -> None:

@@ -84,7 +84,8 @@ def write_log(side: TransactionSide, draw: random.Random) -> list[list[int]]:
     )
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", [0, 1])
 async def test_read_committed_consumers_read_the_same_records(
     bootstrap: str, peers_python: Path, seed: int
 ) -> None:

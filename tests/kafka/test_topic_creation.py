@@ -35,6 +35,7 @@ async def create_by_use(bootstrap: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_topics_are_created_only_if_the_client_allows_it(start_kafka: StartKafka) -> None:
     node = start_kafka("4.4.0", {"auto.create.topics.enable": "true"})
     asyncio.run(create_by_use(node.bootstrap))

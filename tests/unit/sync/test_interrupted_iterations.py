@@ -89,8 +89,8 @@ def value_of(record: Any) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("codec", [None, CODEC])
-@pytest.mark.parametrize("group", [None, "g"])
+@pytest.mark.parametrize("codec", [None, pytest.param(CODEC, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("group", [None, pytest.param("g", marks=pytest.mark.exhaustive)])
 def test_interrupted_iteration_returns_each_record_once(
     client: kproto.sync.Client, group: str | None, codec: Any
 ) -> None:
@@ -116,6 +116,7 @@ def test_interrupted_iteration_returns_each_record_once(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("codec", [None, CODEC])
 def test_interrupted_share_iteration_returns_each_record_once(
     client: kproto.sync.Client, codec: Any
