@@ -126,7 +126,7 @@ class RecordDecoder(Generic[K, V, U]):
             )
             error.__cause__ = fault
             return cast("Record[K, V]", record), error
-        return record.converted(key, value), None
+        return cast("Record[K, V]", record.converted(key, value)), None
 
     def _replacement(self, record: Record, error: UndecodableRecordError) -> U:
         kind = cast("type[Undecodable]", self._undecodable)

@@ -128,14 +128,15 @@ def _text(value: Any) -> str:
 
 
 def _csv_rows(lines: list[str]) -> Iterator[_Row]:
-    columns: tuple[str, ...] | None = None
-    has_header = False
+    columns: tuple[str, ...] = ()
+    is_begun = has_header = False
     reader = csv.reader(lines, strict=True)
     try:
         for row in reader:
             if not row:
                 continue
-            if columns is None:
+            if not is_begun:
+                is_begun = True
                 has_header = "topic" in row and "partition" in row
                 if has_header:
                     columns = tuple(row)
