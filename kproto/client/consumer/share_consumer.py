@@ -339,8 +339,7 @@ class ShareConsumer(Generic[K, V, U]):
         acknowledged already, with implicit acknowledgement, and after the close. Records before the
         one with the error stay acknowledged.
         """
-        if not self._acknowledge_open(records, _ACCEPT):
-            self._acknowledge(records, _ACCEPT)
+        self._acknowledge(records, _ACCEPT)
 
     async def release(self, records: RecordOrRecords) -> None:
         """Releases a record, or several: the group delivers them again, to any member.
@@ -348,16 +347,14 @@ class ShareConsumer(Generic[K, V, U]):
         After the number of deliveries in `group.share.delivery.count.limit` of the broker, 5 by
         default, the broker archives the record instead. Raises the errors of `accept`.
         """
-        if not self._acknowledge_open(records, _RELEASE):
-            self._acknowledge(records, _RELEASE)
+        self._acknowledge(records, _RELEASE)
 
     async def reject(self, records: RecordOrRecords) -> None:
         """Rejects a record, or several: they cannot be processed, and are never delivered again.
 
         Raises the errors of `accept`.
         """
-        if not self._acknowledge_open(records, _REJECT):
-            self._acknowledge(records, _REJECT)
+        self._acknowledge(records, _REJECT)
 
     async def renew(self, records: RecordOrRecords) -> None:
         """Starts the lock of a record, or of several, again (KIP-1222).
@@ -370,16 +367,6 @@ class ShareConsumer(Generic[K, V, U]):
                 "the broker renews no locks (KIP-1222): it is older than Kafka 4.2"
             )
         self._acknowledge(records, _RENEW)
-
-    def _acknowledge_open(self, records: RecordOrRecords, kind: int) -> bool:
-        """Acknowledges a record in little time; returns False if `_acknowledge` must decide."""
-        return (
-            isinstance(records, ShareRecord)
-            and self._is_explicit
-            and self._parts.pool is None
-            and not self._status.is_closed
-            and self._fetcher.acknowledge_open(records, kind)
-        )
 
     def _acknowledge(self, records: RecordOrRecords, kind: int) -> None:
         self._check_open("acknowledge records of")

@@ -120,8 +120,10 @@ class AckResults:
         The broker would refuse all acknowledgements of a partition in a request because of one.
         """
         lost = [each for each in acks if each.acquisition.locked_until <= now]
+        if not lost:
+            return acks
         self.refuse(node, lost, LockLostError(_LOCK_LOST))
-        return [each for each in acks if each.acquisition.locked_until > now] if lost else acks
+        return [each for each in acks if each.acquisition.locked_until > now]
 
     # Answers
 

@@ -1,8 +1,8 @@
 """Tracks the acknowledgements of acquired records, offset by offset. Does no I/O (KIP-932).
 
 A broker acquires ranges of offsets for a member, and locks them for a time. An `Acquisition` is one
-such range; each of its offsets has a state, which is a byte. The table `TRANSITIONS` has the
-effect of an acknowledgement on the state of an offset.
+such range; each of its offsets has a state, which is a byte. Tables of bytes have the next state of
+each state: after a request was sent, after a renewal and after the loss of a lock.
 """
 
 from __future__ import annotations
@@ -169,6 +169,9 @@ class Acquisition:
         """
         at = offset - self.first
         state = self.states[at]
+        if state == _OPEN and now < self.locked_until:  # that of almost all records
+            self.states[at] = kind
+            return
         if now >= self.locked_until or state == _LOST:
             raise LockLostError(
                 f"{self._name(offset)} is not locked any more: its acknowledgement came after the "
@@ -177,7 +180,7 @@ class Acquisition:
             )
         if state not in _ACKNOWLEDGEABLE:
             raise ConfigurationError(f"{self._name(offset)} is acknowledged already")
-        if kind != _RENEW or state == _OPEN:
+        if kind != _RENEW:  # a renewal waits already
             self.states[at] = kind
 
     def _name(self, offset: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ....clock import Timer
 from ....messages.share_acknowledge_request import ShareAcknowledgeRequest
@@ -37,7 +37,6 @@ from .acquisition import (
     AcknowledgeType,
     Acquisition,
     LockLostError,
-    OffsetState,
     acquisition_of,
 )
 from .buffer import ShareBuffer
@@ -64,7 +63,6 @@ __all__ = ["ShareFetcher"]
 
 _NEVER: Final = float("inf")
 
-_OPEN: Final = int(OffsetState.UNACKNOWLEDGED)
 
 #: The next list is fetched in advance if the records of the last fetch took at most this share of
 #: the lock duration: the locks of slow consumers would end before their records are returned.
@@ -174,25 +172,6 @@ class ShareFetcher:
     def resume(self) -> None:
         """Fetches again after `pause`."""
         self._is_paused = False
-
-    def acknowledge_open(self, record: Record[Any, Any], kind: int) -> bool:
-        """Stores the first acknowledgement of a record whose lock has not ended.
-
-        Returns False if `acknowledge` must decide.
-        """
-        acquisition = acquisition_of(record)
-        if acquisition is None or acquisition.owner is not self:
-            return False
-        now = self._clock.monotonic()
-        at = record.offset - acquisition.first
-        states = acquisition.states
-        if states[at] != _OPEN or now >= acquisition.locked_until:
-            return False
-        states[at] = kind
-        if not acquisition.is_pending:
-            self._node(acquisition.node).add_pending(acquisition, now)
-            self.wake()
-        return True
 
     def acknowledge(self, record: object, kind: int) -> None:
         """Stores the acknowledgement of a record, which is sent soon.
