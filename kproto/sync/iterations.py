@@ -91,11 +91,12 @@ class _Iteration(Iterator[T]):
     iteration is garbage-collected.
     """
 
-    __slots__ = ("_consumer", "_iteration")
+    __slots__ = ("_consumer", "_iteration", "_poll")
 
     def __init__(self, consumer: Poller, iteration: _Source[T]) -> None:
         self._consumer = consumer
         self._iteration = iteration
+        self._poll: Callable[[], Coroutine[Any, Any, Any]] = iteration.__anext__
 
     def __iter__(self) -> Self:
         return self
@@ -106,9 +107,10 @@ class _Iteration(Iterator[T]):
 
     def _next(self) -> T:
         try:
-            return self._consumer._poll_call(self._iteration.__anext__)
+            item: T = self._consumer._poll_call(self._poll)
         except StopAsyncIteration:
             raise StopIteration from None
+        return item
 
     def close(self) -> None:
         """Ends the iteration: cancels the fetches in flight.
@@ -123,7 +125,7 @@ class _Iteration(Iterator[T]):
 class _BufferedIteration(_Iteration[T]):
     """Takes records of a buffer; polls if the buffer is empty, and after an interruption."""
 
-    __slots__ = ("__weakref__", "_buffer", "_poll", "_polled")
+    __slots__ = ("__weakref__", "_buffer", "_polled")
 
     def __init__(
         self,
@@ -142,17 +144,42 @@ class _BufferedIteration(_Iteration[T]):
         """Returns the next record; a call that Ctrl-C interrupts removes no record."""
         for record in self._buffer.remaining:
             return record  # type: ignore[return-value]  # without codecs, T is a record of bytes
-        polled: T = self._poll_record()
-        return polled
+        return self._poll_record()
 
-    def _poll_record(self) -> Any:
+    def _poll_record(self) -> T:
         self._buffer = _NO_RECORDS
-        try:
-            record = self._consumer._poll_call(self._poll)
-        except StopAsyncIteration:
-            raise StopIteration from None
+        record = self._next()
         self._buffer = self._polled
         return record
+
+
+class _DecodedIteration(_BufferedIteration[T]):
+    """Decodes each record; the consumer gets back the record of an interrupted call."""
+
+    __slots__ = ("_decode",)
+
+    _decode: Callable[[Any], T]
+
+    def __next__(self) -> T:
+        """Returns the next record; a call that Ctrl-C interrupts removes no record.
+
+        A share group then delivers the record again. Raises UndecodableRecordError for an
+        undecodable record, unless the consumer returns an `Undecodable` for it; the next call
+        continues after the record.
+        """
+        taken: Any = None
+        try:
+            for taken in self._buffer.remaining:
+                return self._decode(taken)
+            taken = self._poll_record()
+            return self._decode(taken)
+        except UndecodableRecordError:
+            raise
+        except BaseException:
+            if taken is not None:
+                self._buffer = _NO_RECORDS
+                self._consumer._give_back(taken)
+            raise
 
 
 class RecordIteration(_BufferedIteration[Record[K, V] | U], Generic[K, V, U]):
@@ -166,36 +193,16 @@ class RecordIteration(_BufferedIteration[Record[K, V] | U], Generic[K, V, U]):
         super().__init__(consumer, iteration, poll, iteration._buffer)
 
 
-class DecodedRecordIteration(RecordIteration[K, V, U]):
+class DecodedRecordIteration(_DecodedIteration[Record[K, V] | U], RecordIteration[K, V, U]):
     """Yields single records; the calling thread decodes them by the codecs of the consumer."""
 
-    __slots__ = ("_decoder",)
+    __slots__ = ()
 
     def __init__(
         self, consumer: Poller, iteration: record_stream.DecodedRecordIteration[K, V, U]
     ) -> None:
         super().__init__(consumer, iteration)
-        self._decoder = iteration._decoder
-
-    def __next__(self) -> Record[K, V] | U:
-        """Returns the next record; a call that Ctrl-C interrupts removes no record.
-
-        Raises UndecodableRecordError for an undecodable record, unless the consumer returns an
-        `Undecodable` for it; the next call continues after the record.
-        """
-        taken = None
-        try:
-            for taken in self._buffer.remaining:
-                return self._decoder.decode(taken)
-            taken = self._poll_record()
-            return self._decoder.decode(taken)
-        except UndecodableRecordError:
-            raise
-        except BaseException:
-            if taken is not None:
-                self._buffer = _NO_RECORDS
-                self._consumer._give_back(taken)
-            raise
+        self._decode = iteration._decoder.decode
 
 
 def record_iteration(
@@ -218,36 +225,16 @@ class ShareIteration(_BufferedIteration[ShareRecord[K, V] | U], Generic[K, V, U]
         super().__init__(consumer, iteration, iteration._poll_record, iteration._buffer)
 
 
-class DecodedShareIteration(ShareIteration[K, V, U]):
+class DecodedShareIteration(_DecodedIteration[ShareRecord[K, V] | U], ShareIteration[K, V, U]):
     """Yields single records; the calling thread decodes them by the codecs of the consumer."""
 
-    __slots__ = ("_decode",)
+    __slots__ = ()
 
     def __init__(
         self, consumer: Poller, iteration: share_iterations.DecodedShareIteration[K, V, U]
     ) -> None:
         super().__init__(consumer, iteration)
-        self._decode: Callable[[Any], ShareRecord[K, V] | U] = iteration._decode
-
-    def __next__(self) -> ShareRecord[K, V] | U:
-        """Returns the next record; the group delivers the record of an interrupted call again.
-
-        Raises UndecodableRecordError for an undecodable record, unless the consumer returns an
-        `Undecodable` for it; the next call continues after the record.
-        """
-        taken: Any = None
-        try:
-            for taken in self._buffer.remaining:
-                return self._decode(taken)
-            taken = self._poll_record()
-            return self._decode(taken)
-        except UndecodableRecordError:
-            raise
-        except BaseException:
-            if taken is not None:
-                self._buffer = _NO_RECORDS
-                self._consumer._give_back(taken)
-            raise
+        self._decode = iteration._decode
 
 
 def share_iteration(
