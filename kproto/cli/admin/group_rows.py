@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from ...client import Client, TopicPartition
 from ...client.admin import (
@@ -25,6 +25,30 @@ Row = dict[str, Any]
 _MEMBER_COLUMNS: Final = ("member", "instance", "client", "host", "partitions", "tasks")
 
 
+class _Member(Protocol):
+    """The fields that the members of groups of each type have."""
+
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+
+
+class _Group(Protocol):
+    """The fields that groups of each type have."""
+
+    @property
+    def group_id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def assignor(self) -> str | None: ...
+    @property
+    def members(self) -> Sequence[_Member]: ...
+
+
 async def described_rows(client: Client, groups: GroupTypes, partial: PartialResults) -> list[Row]:
     """Returns a row for each member, and one for a group without members.
 
@@ -44,68 +68,40 @@ async def described_rows(client: Client, groups: GroupTypes, partial: PartialRes
     return rows
 
 
-def _with_members(own: Row, members: list[Row]) -> list[Row]:
-    nothing: Row = dict.fromkeys(_MEMBER_COLUMNS)
-    return [{**own, **nothing, **member} for member in members or [nothing]]
-
-
 def _consumer_rows(group: ConsumerGroupDescription) -> list[Row]:
-    own = {
-        "group": group.group_id,
-        "state": group.state,
-        "type": group.type,
-        "assignor": group.assignor,
-    }
-    members = [
-        {
-            "member": member.member_id,
-            "instance": member.instance_id,
-            "client": member.client_id,
-            "host": member.host,
-            "partitions": _texts(member.assignment),
-        }
-        for member in group.members
+    more = [
+        {"instance": each.instance_id, "partitions": _texts(each.assignment)}
+        for each in group.members
     ]
-    return _with_members(own, members)
+    return _member_rows(group, group.type, more)
 
 
 def _share_rows(group: ShareGroupDescription) -> list[Row]:
-    own = {
-        "group": group.group_id,
-        "state": group.state,
-        "type": SHARE,
-        "assignor": group.assignor,
-    }
-    members = [
-        {
-            "member": member.member_id,
-            "client": member.client_id,
-            "host": member.host,
-            "partitions": _texts(member.assignment),
-        }
-        for member in group.members
-    ]
-    return _with_members(own, members)
+    more = [{"partitions": _texts(each.assignment)} for each in group.members]
+    return _member_rows(group, SHARE, more)
 
 
 def _streams_rows(group: StreamsGroupDescription) -> list[Row]:
-    own = {
+    more = [
+        {"instance": each.instance_id, "tasks": task_texts(each.assignment)}
+        for each in group.members
+    ]
+    return _member_rows(group, STREAMS, more)
+
+
+def _member_rows(group: _Group, kind: str, more: list[Row]) -> list[Row]:
+    """Returns a row for each member; `more` are the columns that only groups of `kind` have."""
+    own: Row = {
         "group": group.group_id,
         "state": group.state,
-        "type": STREAMS,
+        "type": kind,
         "assignor": group.assignor,
+        **dict.fromkeys(_MEMBER_COLUMNS),
     }
-    members = [
-        {
-            "member": member.member_id,
-            "instance": member.instance_id,
-            "client": member.client_id,
-            "host": member.host,
-            "tasks": task_texts(member.assignment),
-        }
-        for member in group.members
-    ]
-    return _with_members(own, members)
+    return [
+        {**own, "member": each.member_id, "client": each.client_id, "host": each.host, **its}
+        for each, its in zip(group.members, more, strict=True)
+    ] or [own]
 
 
 def _texts(tps: Iterable[TopicPartition]) -> list[str]:
