@@ -21,7 +21,7 @@ from ...messages.read_share_group_state_response import (
 )
 from ..context import Context
 from ..registry import handles
-from ..share import ShareCoordinator, SharePartitionKey
+from ..share import ShareCoordinator, SharePartitionKey, structs_of_batches
 from .share_state_results import share_state_results
 
 
@@ -40,15 +40,7 @@ def read_share_group_state(
     ) -> None:
         state = coordinator.read(key, requested.leader_epoch, now)
         result.state_epoch, result.start_offset = state.state_epoch, state.start_offset
-        result.state_batches = [
-            StateBatch(
-                first_offset=each.first,
-                last_offset=each.last,
-                delivery_state=each.state,
-                delivery_count=each.deliveries,
-            )
-            for each in state.batches
-        ]
+        result.state_batches = structs_of_batches(StateBatch, state.batches)
 
     results = share_state_results(context, request, ReadStateResult, PartitionResult, read)
     return ReadShareGroupStateResponse(results=results)

@@ -21,7 +21,7 @@ from ...messages.write_share_group_state_response import (
 )
 from ..context import Context
 from ..registry import handles
-from ..share import ShareCoordinator, SharePartitionKey, ShareStateWrite, StateBatch
+from ..share import ShareCoordinator, SharePartitionKey, ShareStateWrite, unpacked_batches
 from .share_state_results import share_state_results
 
 
@@ -38,18 +38,12 @@ def write_share_group_state(
         requested: PartitionData,
         result: PartitionResult,
     ) -> None:
-        batches = tuple(
-            StateBatch(
-                each.first_offset, each.last_offset, each.delivery_state, each.delivery_count
-            )
-            for each in requested.state_batches
-        )
         change = ShareStateWrite(
             requested.state_epoch,
             requested.leader_epoch,
             requested.start_offset,
             requested.delivery_complete_count,
-            batches,
+            unpacked_batches(requested.state_batches),
         )
         coordinator.write(key, change, now)
 

@@ -28,6 +28,8 @@ from .share_state import (
     ShareStateWrite,
     StateBatch,
     combine_batches,
+    structs_of_batches,
+    unpacked_batches,
 )
 
 __all__ = [
@@ -55,4 +57,6 @@ __all__ = [
     "TopicIdPartition",
     "acquire",
     "combine_batches",
+    "structs_of_batches",
+    "unpacked_batches",
 ]

@@ -6,10 +6,10 @@ that have changed; `combine_batches` combines these batches with the earlier one
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from ...wire.uuid import Uuid
 
@@ -21,7 +21,11 @@ __all__ = [
     "ShareStateWrite",
     "StateBatch",
     "combine_batches",
+    "structs_of_batches",
+    "unpacked_batches",
 ]
+
+S = TypeVar("S")
 
 #: The start offset of a share partition before its first fetch.
 UNINITIALIZED_OFFSET: Final = -1
@@ -53,6 +57,36 @@ class StateBatch(NamedTuple):
     last: int
     state: int
     deliveries: int
+
+
+class BatchStruct(Protocol):
+    """The fields of a batch in the messages and in the stored records of share states."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+def unpacked_batches(structs: Iterable[BatchStruct]) -> tuple[StateBatch, ...]:
+    """Returns the batches that structs of a message or of a stored record describe."""
+    return tuple(
+        StateBatch(it.first_offset, it.last_offset, it.delivery_state, it.delivery_count)
+        for it in structs
+    )
+
+
+def structs_of_batches(make: Callable[..., S], batches: Iterable[StateBatch]) -> list[S]:
+    """Returns batches as structs of a message or of a stored record, whose class is `make`."""
+    return [
+        make(
+            first_offset=it.first,
+            last_offset=it.last,
+            delivery_state=it.state,
+            delivery_count=it.deliveries,
+        )
+        for it in batches
+    ]
 
 
 class ShareStateWrite(NamedTuple):

@@ -25,7 +25,13 @@ from ...stored.coordinator_records import (
     encode_coordinator_record,
 )
 from ...wire.errors import DecodeError
-from .share_state import SharePartitionKey, ShareState, StateBatch, combine_batches
+from .share_state import (
+    SharePartitionKey,
+    ShareState,
+    combine_batches,
+    structs_of_batches,
+    unpacked_batches,
+)
 
 __all__ = [
     "SHARE_STATE_TOPIC",
@@ -56,15 +62,7 @@ def snapshot_record(key: SharePartitionKey, state: ShareState) -> CoordinatorRec
         delivery_complete_count=state.complete_count,
         create_timestamp=state.created_ms,
         write_timestamp=state.written_ms,
-        state_batches=[
-            SnapshotBatch(
-                first_offset=it.first,
-                last_offset=it.last,
-                delivery_state=it.state,
-                delivery_count=it.deliveries,
-            )
-            for it in state.batches
-        ],
+        state_batches=structs_of_batches(SnapshotBatch, state.batches),
     )
     return CoordinatorRecord(_snapshot_key(key), value, _SNAPSHOT)
 
@@ -76,15 +74,7 @@ def update_record(key: SharePartitionKey, state: ShareState) -> CoordinatorRecor
         leader_epoch=state.leader_epoch,
         start_offset=state.start_offset,
         delivery_complete_count=state.complete_count,
-        state_batches=[
-            UpdateBatch(
-                first_offset=it.first,
-                last_offset=it.last,
-                delivery_state=it.state,
-                delivery_count=it.deliveries,
-            )
-            for it in state.batches
-        ],
+        state_batches=structs_of_batches(UpdateBatch, state.batches),
     )
     update_key = ShareUpdateKey(
         group_id=key.group_id, topic_id=key.topic_id, partition=key.partition
@@ -139,7 +129,7 @@ def replay(states: dict[SharePartitionKey, ShareState], record: CoordinatorRecor
             value.leader_epoch,
             value.start_offset,
             value.delivery_complete_count,
-            _batches(value.state_batches),
+            unpacked_batches(value.state_batches),
             value.create_timestamp,
             value.write_timestamp,
             0
@@ -155,15 +145,8 @@ def replay(states: dict[SharePartitionKey, ShareState], record: CoordinatorRecor
             start_offset=value.start_offset,
             complete_count=value.delivery_complete_count,
             batches=combine_batches(
-                state.batches, _batches(value.state_batches), value.start_offset
+                state.batches, unpacked_batches(value.state_batches), value.start_offset
             ),
             updates=state.updates + 1,
             seen_leader_epoch=max(state.seen_leader_epoch, value.leader_epoch),
         )
-
-
-def _batches(listed: Iterable[SnapshotBatch | UpdateBatch]) -> tuple[StateBatch, ...]:
-    return tuple(
-        StateBatch(it.first_offset, it.last_offset, it.delivery_state, it.delivery_count)
-        for it in listed
-    )
