@@ -17,9 +17,9 @@ from ..client.producer.acks import Acks
 from ..client.producer.chunked_send import ChunkedSend
 from ..client.producer.errors import DeliveryError
 from ..client.producer.producer import Producer
-from ..client.producer.unsent_elements import keeping, set_unsent
+from ..client.producer.unsent_elements import converted, keeping, set_unsent
 from ..client.producer_record import as_record, check_many
-from ..wire.errors import ConfigurationError, EncodeError, KprotoError
+from ..wire.errors import ConfigurationError, KprotoError
 
 __all__ = ["send_iterator", "send_records"]
 
@@ -44,11 +44,7 @@ def send_records(
         acks = call(Producer.send_many, producer, topic, values)
         return acks
     elements = [*values]
-    try:
-        encoded = [*convert(elements)]
-    except EncodeError as error:
-        error.unsent = elements
-        raise
+    encoded = converted(elements, convert)
     try:
         acks = call(Producer.send_many, producer, topic, encoded)
     except KprotoError as error:
@@ -75,9 +71,9 @@ def send_iterator(
     kept: list[Any] = []
     source = iter(values)
     read = keeping(source, kept)
-    converted = convert(read)
-    if converted is not read:
-        source = iter(converted)
+    records = convert(read)
+    if records is not read:
+        source = iter(records)
     error: Exception | None = None
     chunk: list[Any] = []
     try:
@@ -93,7 +89,7 @@ def send_iterator(
                 break
         acks: Acks = call(send.finish, error)
     except KprotoError as raised:
-        if converted is not read:
+        if records is not read:
             set_unsent(raised, kept, len(chunk))
         raise
     return acks

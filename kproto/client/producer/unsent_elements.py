@@ -13,7 +13,7 @@ from typing import Any
 from ...wire.errors import EncodeError, KprotoError
 from .acks import Acks
 
-__all__ = ["keeping", "send_converted", "set_unsent"]
+__all__ = ["converted", "keeping", "send_converted", "set_unsent"]
 
 
 def keeping(values: Iterable[Any], kept: list[Any]) -> Iterator[Any]:
@@ -47,11 +47,7 @@ async def send_converted(
     """
     if isinstance(values, Collection):
         elements = [*values]
-        try:
-            records = [*convert(elements)]
-        except EncodeError as error:
-            error.unsent = elements
-            raise
+        records = converted(elements, convert)
         try:
             return await send(records)
         except KprotoError as error:
@@ -65,14 +61,23 @@ async def send_converted(
         raise
 
 
-def set_unsent(error: KprotoError, elements: Sequence[Any], converted: int | None = None) -> None:
+def converted(elements: list[Any], convert: Callable[[Iterable[Any]], Iterable[Any]]) -> list[Any]:
+    """Returns the records that `convert` makes of `elements`; an EncodeError has all of them."""
+    try:
+        return [*convert(elements)]
+    except EncodeError as error:
+        error.unsent = elements
+        raise
+
+
+def set_unsent(error: KprotoError, elements: Sequence[Any], count: int | None = None) -> None:
     """Replaces the unsent records of an EncodeError by the elements that they were made of.
 
     `error` is the EncodeError, or has it as its cause; other errors are not changed. `elements` end
-    with the unsent elements; the first `converted` of them were converted to records. If
-    `converted` is None, all of them are unsent.
+    with the unsent elements; the first `count` of them were converted to records. If `count` is
+    None, all of them are unsent.
     """
     found = error if isinstance(error, EncodeError) else error.__cause__
     if isinstance(found, EncodeError):
-        begin = 0 if converted is None else converted - len(found.unsent)
+        begin = 0 if count is None else count - len(found.unsent)
         found.unsent = [*elements[begin:]]
