@@ -12,15 +12,12 @@ from typing import Any, Final
 
 import pytest
 
-from kproto.broker import BrokerSettings
 from tests.kafka.share_sides import ShareSide
-from tests.support.embedded import ThreadedBroker, threaded_broker
-
-from .test_share_group_peers import until
+from tests.support.embedded import ThreadedBroker
+from tests.support.share_peers import PARTITIONS, lag, share_broker, share_side, until
 
 pytestmark = [pytest.mark.peers, pytest.mark.exhaustive]
 
-PARTITIONS: Final = 3
 RECORDS: Final = 70  # of each partition
 SCRIPT: Final = Path(__file__).with_name("peer_scripts") / "share_confluent_kafka.py"
 
@@ -74,35 +71,15 @@ class Member:
 
 @pytest.fixture
 def broker() -> Iterator[ThreadedBroker]:
-    settings = BrokerSettings(
-        group_share_heartbeat_interval_ms=200,
-        group_share_min_heartbeat_interval_ms=100,
-        group_share_min_record_lock_duration_ms=1_000,
-        group_share_record_lock_duration_ms=15_000,
-    )
-    with threaded_broker(settings) as running:
-        running.call(lambda it: it.create_topic("t", PARTITIONS))
+    with share_broker() as running:
         yield running
 
 
 @pytest.fixture
 def side(broker: ThreadedBroker) -> Iterator[ShareSide]:
-    topic_id = broker.call(lambda it: it._cluster.topics.named("t").topic_id)
-    found = ShareSide(broker.bootstrap, "g", {"t": topic_id})
-    found.wait_for_coordinator()
-    found.set_config(share_auto_offset_reset="earliest")
-    for index in range(PARTITIONS):
-        for _ in range(RECORDS // 10):
-            found.produce("t", index, 10)
-    yield found
-    found.close()
-
-
-def lag(side: ShareSide) -> int:
-    """Returns how many records are not acknowledged yet."""
-    error, partitions = side.describe_offsets("t")
-    assert error == "NONE"
-    return sum(RECORDS if it[4] < 0 else it[4] for it in partitions)
+    with share_side(broker, RECORDS // 10, 10) as found:
+        found.set_config(share_auto_offset_reset="earliest")
+        yield found
 
 
 @pytest.mark.parametrize("mode", ["implicit", "explicit"])
@@ -115,7 +92,7 @@ def test_confluent_kafka_acknowledges_each_record(
             member = Member(peers_python, broker, mode)
             ending.callback(member.close)
             members.append(member)
-        until(lambda: lag(side) == 0)
+        until(lambda: lag(side, RECORDS) == 0)
         assert [member.leave() for member in members] == [0, 0]
     assert not [each for member in members for each in member.all("failed")]
     got = sorted((p, at, count) for member in members for p, at, count in member.all("got"))

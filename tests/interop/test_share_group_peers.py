@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,10 +16,10 @@ from typing import Any, Final
 
 import pytest
 
-from kproto.broker import BrokerSettings
 from tests.kafka.share_sides import ShareSide
 from tests.support.availability import not_available
-from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.embedded import ThreadedBroker
+from tests.support.share_peers import PARTITIONS, lag, share_broker, share_side, until
 from tools.kafka.jars import KafkaJarsError, resolve_jars
 from tools.setup.java import JavaNotFoundError, java_home
 from tools.setup.maven import MavenError
@@ -28,7 +27,6 @@ from tools.storm.java import resolve_tools
 
 pytestmark = [pytest.mark.peers, pytest.mark.exhaustive]
 
-PARTITIONS: Final = 3
 BATCHES: Final = 8
 BATCH: Final = 25
 RECORDS: Final = PARTITIONS * BATCHES * BATCH
@@ -93,41 +91,14 @@ def broker() -> Iterator[ThreadedBroker]:
         resolve_tools(), resolve_jars("4.4.0"), java_home()
     except (MavenError, KafkaJarsError, JavaNotFoundError) as error:
         not_available("Java's share consumer", error)
-    settings = BrokerSettings(
-        group_share_heartbeat_interval_ms=200,
-        group_share_min_heartbeat_interval_ms=100,
-        group_share_min_record_lock_duration_ms=1_000,
-        group_share_record_lock_duration_ms=15_000,
-    )
-    with threaded_broker(settings) as running:
-        running.call(lambda it: it.create_topic("t", PARTITIONS))
+    with share_broker() as running:
         yield running
 
 
 @pytest.fixture
 def side(broker: ThreadedBroker) -> Iterator[ShareSide]:
-    topic_id = broker.call(lambda it: it._cluster.topics.named("t").topic_id)
-    found = ShareSide(broker.bootstrap, "g", {"t": topic_id})
-    found.wait_for_coordinator()
-    for index in range(PARTITIONS):
-        for _ in range(BATCHES):
-            found.produce("t", index, BATCH)
-    yield found
-    found.close()
-
-
-def until(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def lag(side: ShareSide) -> int:
-    """Returns how many records are not acknowledged yet, by DescribeShareGroupOffsets."""
-    error, partitions = side.describe_offsets("t")
-    assert error == "NONE"
-    return sum(RECORDS // PARTITIONS if it[4] < 0 else it[4] for it in partitions)
+    with share_side(broker, BATCHES, BATCH) as found:
+        yield found
 
 
 @pytest.mark.parametrize("mode", ["auto", "sync", "async"])
@@ -140,7 +111,7 @@ def test_java_members_acknowledge_each_record_once(
             member = JavaMember(broker, mode)
             ending.callback(member.kill)
             members.append(member)
-        until(lambda: lag(side) == 0)
+        until(lambda: lag(side, BATCHES * BATCH) == 0)
         until(lambda: sum(it.consumed.total() for it in members) >= RECORDS)
         for member in members:
             member.leave()
@@ -165,7 +136,7 @@ def test_java_member_reads_what_a_killed_member_has_not_acknowledged(
     with ExitStack() as ending:
         member = JavaMember(broker, "sync")
         ending.callback(member.kill)
-        until(lambda: lag(side) == 0)
+        until(lambda: lag(side, BATCHES * BATCH) == 0)
         until(lambda: member.consumed.total() >= RECORDS - 10)
     accepted = {(tp[1], offset) for offset in range(10)}
     assert not accepted & set(member.consumed), "an accepted record is delivered again"

@@ -13,7 +13,7 @@ from tests.support.admin_commands import *  # noqa: F403
 from tests.support.admin_commands import rows_of
 from tests.support.any_broker import real_broker
 from tests.support.brokers import Brokers, versions
-from tests.support.cli_runs import Run, runner
+from tests.support.cli_runs import Run, new_topic, runner
 from tests.support.terminal_details import *  # noqa: F403
 
 pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
@@ -34,14 +34,7 @@ def kproto(bootstrap: str, capsysbinary: pytest.CaptureFixture[bytes], tmp_path:
 @pytest.fixture
 def topic(bootstrap: str) -> str:
     """Returns a new topic with three partitions."""
-    name = f"admin-{uuid.uuid4().hex}"
-
-    async def create() -> None:
-        async with client.Client(bootstrap) as its:
-            await its.create_topics(client.NewTopic(name, 3, 1))
-
-    asyncio.run(create())
-    return name
+    return new_topic(bootstrap, "admin")
 
 
 def test_hanging_transaction_is_found_and_aborted(kproto: Run, bootstrap: str, topic: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from kproto.wire.uuid import Uuid
 from tests.support.admin_commands import rows_of
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
-from tests.support.cli_runs import Run, runner
+from tests.support.cli_runs import Run, new_topic, runner
 from tests.support.group_commands import *  # noqa: F403
 from tests.support.share_groups import SHARE_CONFIG, SHARE_VERSION
 from tools.kafka import KafkaNode
@@ -49,14 +48,7 @@ def kproto(bootstrap: str, capsysbinary: pytest.CaptureFixture[bytes], tmp_path:
 @pytest.fixture
 def topic(bootstrap: str) -> str:
     """Returns a new topic with three partitions."""
-    name = f"groups-{uuid.uuid4().hex}"
-
-    async def create() -> None:
-        async with client.Client(bootstrap) as its:
-            await its.create_topics(client.NewTopic(name, 3, 1))
-
-    asyncio.run(create())
-    return name
+    return new_topic(bootstrap, "groups")
 
 
 async def beat(its: client.Client, group: str, member: str, epoch: int, topic: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -9,8 +11,9 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from kproto.cli import main
+from kproto.client import Client, NewTopic
 
-__all__ = ["Finished", "Run", "runner"]
+__all__ = ["Finished", "Run", "new_topic", "runner"]
 
 
 class Finished(NamedTuple):
@@ -29,6 +32,18 @@ class Run(Protocol):
     """Runs a command; `stdin` is the content of a file for `--file`."""
 
     def __call__(self, *arguments: str, stdin: bytes | None = None) -> Finished: ...
+
+
+def new_topic(bootstrap: str, prefix: str) -> str:
+    """Creates a topic with three partitions, whose name begins with `prefix`; returns the name."""
+    name = f"{prefix}-{uuid.uuid4().hex}"
+
+    async def create() -> None:
+        async with Client(bootstrap) as client:
+            await client.create_topics(NewTopic(name, 3, 1))
+
+    asyncio.run(create())
+    return name
 
 
 def runner(
