@@ -8,12 +8,14 @@ import random
 import signal
 import sys
 from collections.abc import Collection
+from contextlib import aclosing
 from pathlib import Path
 
 import kproto
 
 from ..protocols import SESSION_MS, of_ours
 from .lines import MemberLog
+from .reading import records_until
 
 HEARTBEAT_MS = 500
 POLL_MS = SESSION_MS + 2_000
@@ -49,23 +51,15 @@ async def main() -> None:
             on_revoked=lambda tps: tell("revoked", tps),
             on_lost=lambda tps: tell("lost", tps),
         ) as consumer,
+        aclosing(records_until(aiter(consumer), stop)) as records,
     ):
-        records = aiter(consumer)
-        stopping = asyncio.create_task(stop.wait())
-        while not stopping.done():
-            coming = asyncio.ensure_future(anext(records))
-            await asyncio.wait([coming, stopping], return_when=asyncio.FIRST_COMPLETED)
-            if not coming.done():
-                coming.cancel()
-                break
-            record = coming.result()
+        async for record in records:
             log.read(record.partition, record.offset)
             if slow.is_set():
                 slow.clear()
                 log.say("slow")
                 await asyncio.sleep(SLOW_S)
             await asyncio.sleep(chance.random() * LONGEST_S)
-        stopping.cancel()
     log.say("left")
 
 

@@ -15,12 +15,14 @@ import random
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import kproto
 from kproto import AcknowledgeResult, LockLostError, ShareConsumer, ShareRecord
 
 from ..members.lines import MemberLog
+from ..members.reading import records_until
 from .brokers import LOCK_S
 from .modes import ACCEPT, POISON
 
@@ -134,16 +136,9 @@ class _Member:
 
     async def _iterate(self, consumer: ShareConsumer, handle: _Handle) -> None:
         """Calls `handle` with each record, until the member must stop."""
-        records = aiter(consumer)
-        stopping = asyncio.create_task(self._stop.wait())
-        while not stopping.done():
-            coming = asyncio.ensure_future(anext(records))
-            await asyncio.wait([coming, stopping], return_when=asyncio.FIRST_COMPLETED)
-            if not coming.done():
-                coming.cancel()
-                break
-            await handle(coming.result())
-        stopping.cancel()
+        async with aclosing(records_until(aiter(consumer), self._stop)) as records:
+            async for record in records:
+                await handle(record)
 
     async def _process(self, consumer: ShareConsumer) -> None:
         async def handle(record: ShareRecord) -> None:
