@@ -155,13 +155,14 @@ class ShareBuffer:
         self,
         on_pending: Callable[[list[Acquisition]], object],
         max_decompressed_bytes: int,
+        counts: ShareCounts,
         *,
         is_explicit: bool,
     ) -> None:
         self._on_pending = on_pending
         self._max_decompressed_bytes = max_decompressed_bytes
         self._is_explicit = is_explicit
-        self.counts = ShareCounts()
+        self._counts = counts
         self._fetched: deque[CompletedShareFetch] = deque()
         self._reader: AcquiredReader | None = None  # of a fetch that is decoded in part
         self._returned: list[ReturnedList] = []  # by the last poll, the current list last
@@ -298,7 +299,7 @@ class ShareBuffer:
         decoded = reader.read(most)
         if reader.is_done:
             self._reader, self._error = None, reader.error
-        self.counts.records += len(decoded.records)
+        self._counts.records += len(decoded.records)
         self._report(decoded.marked)
         return decoded
 

@@ -98,8 +98,12 @@ class ShareFetcher:
         self._on_error = on_error
         self._owner = object()
         self.member_id = ""
+        self._counts = view.observer.share_group(options.group_id)
         self.buffer = ShareBuffer(
-            self._on_pending, view.settings.max_decompressed_bytes, is_explicit=options.is_explicit
+            self._on_pending,
+            view.settings.max_decompressed_bytes,
+            self._counts,
+            is_explicit=options.is_explicit,
         )
         #: The lock duration of the last response, in ms; None before the first response.
         self.lock_timeout_ms: int | None = None
@@ -113,8 +117,6 @@ class ShareFetcher:
         self._live = LiveAcquisitions()
         self._refresh = LeaderRefresh(view, self._groups, self._on_refreshed)
         self._last_fetched = -1  # with `limits_records`: the node that was fetched from last
-        self._counts = view.observer.share_group(options.group_id)
-        self.buffer.counts = self._counts
         self._results = AckResults(on_results, self._counts)
         self._changed = asyncio.Event()
         self._timer: Timer | None = None
@@ -179,13 +181,15 @@ class ShareFetcher:
         Raises LockLostError, and ConfigurationError for a record of another consumer and for a
         record that is acknowledged already.
         """
-        acquisition = acquisition_of(record) if isinstance(record, Record) else None
-        if acquisition is None or acquisition.owner is not self:
+        if (
+            not isinstance(record, Record)
+            or (acquisition := acquisition_of(record)) is None
+            or acquisition.owner is not self
+        ):
             raise ConfigurationError(
                 f"{record!r:.200} is no record that this consumer has acquired: acknowledge a "
                 "record with the consumer that has returned it"
             )
-        assert isinstance(record, Record), "it has an acquisition"
         now = self._clock.monotonic()
         acquisition.acknowledge(record.offset, kind, now)
         if not acquisition.is_pending:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kproto.client.fetch.share.acquired_reader import AcquiredReader, CompletedShareFetch
 from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition
 from kproto.client.fetch.share.buffer import ShareBuffer
+from kproto.client.observing.counts import ShareCounts
 from kproto.records import MAX_DECOMPRESSED_BYTES, BatchBuilder, encode_message_set, restamp
 from kproto.records import read_batches as read
 from kproto.wire.errors import CorruptBatchError
@@ -31,6 +32,12 @@ def batch_of(offsets: list[int]) -> bytes:
 def fetch_of(data: bytes, ranges: list[tuple[int, int]]) -> CompletedShareFetch:
     acquisitions = [Acquisition(None, 1, TP, ZERO_UUID, *its, 1, 9.0) for its in ranges]
     return CompletedShareFetch(TP, 1, data, acquisitions)
+
+
+def buffer_of(*, is_explicit: bool) -> ShareBuffer:
+    return ShareBuffer(
+        lambda pending: None, MAX_DECOMPRESSED_BYTES, ShareCounts(), is_explicit=is_explicit
+    )
 
 
 def ascending(most: int) -> st.SearchStrategy[list[int]]:
@@ -91,7 +98,7 @@ def test_returned_records_are_accepted_and_dropped_ones_released(
     stored, ranges, batches = drawn
     fetch = fetch_of(batches, ranges)
     acquired = {at for first, last in ranges for at in range(first, last + 1)}
-    buffer = ShareBuffer(lambda pending: None, MAX_DECOMPRESSED_BYTES, is_explicit=False)
+    buffer = buffer_of(is_explicit=False)
     buffer.add(fetch)
     returned: list[int] = []
     for _ in range(data.draw(st.integers(0, 12))):
@@ -121,7 +128,7 @@ def test_returned_records_are_accepted_and_dropped_ones_released(
 
 
 def test_few_records_are_decoded_for_a_caller_of_single_records() -> None:
-    buffer = ShareBuffer(lambda pending: None, MAX_DECOMPRESSED_BYTES, is_explicit=False)
+    buffer = buffer_of(is_explicit=False)
     fetch = fetch_of(batch_of([*range(1200)]), [(0, 1199)])
     buffer.add(fetch)
     assert buffer.take_record() is not None
@@ -135,7 +142,7 @@ def test_few_records_are_decoded_for_a_caller_of_single_records() -> None:
 
 def test_list_has_all_records_of_its_fetch() -> None:
     """The caller can renew only the locks of records that it has."""
-    buffer = ShareBuffer(lambda pending: None, MAX_DECOMPRESSED_BYTES, is_explicit=True)
+    buffer = buffer_of(is_explicit=True)
     buffer.add(fetch_of(batch_of([*range(1200)]), [(0, 1199)]))
     assert buffer.take_record() is not None
     taken = buffer.take_list()
@@ -145,7 +152,7 @@ def test_list_has_all_records_of_its_fetch() -> None:
 
 
 def test_locks_that_end_drop_the_records_that_are_not_decoded() -> None:
-    buffer = ShareBuffer(lambda pending: None, MAX_DECOMPRESSED_BYTES, is_explicit=False)
+    buffer = buffer_of(is_explicit=False)
     fetch = fetch_of(batch_of([*range(1200)]), [(0, 1199)])
     buffer.add(fetch)
     assert buffer.take_record() is not None

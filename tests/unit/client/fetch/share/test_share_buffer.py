@@ -20,6 +20,7 @@ from kproto.client.fetch.share.acquisition import (
 )
 from kproto.client.fetch.share.buffer import ShareBuffer, acquired_ranges
 from kproto.client.metadata.cluster import TopicPartition
+from kproto.client.observing.counts import ShareCounts
 from kproto.codecs import DecodeContext
 from kproto.codecs.record_decoder import RecordDecoder
 from kproto.messages.share_fetch_response import AcquiredRecords, PartitionData
@@ -38,7 +39,9 @@ class Buffer(ShareBuffer):
 
     def __init__(self, *, is_explicit: bool = False) -> None:
         self.reported: list[Acquisition] = []
-        super().__init__(self.reported.extend, MAX_DECOMPRESSED_BYTES, is_explicit=is_explicit)
+        super().__init__(
+            self.reported.extend, MAX_DECOMPRESSED_BYTES, ShareCounts(), is_explicit=is_explicit
+        )
 
     def fetched(
         self,
