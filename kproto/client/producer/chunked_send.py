@@ -19,7 +19,7 @@ __all__ = ["ChunkedSend"]
 
 
 class ChunkedSend:
-    """One call of `send_many` in chunks: `start`, `append` each chunk, then `finish`.
+    """A call of `send_many` in chunks: `start`, `append` each chunk, then `finish`.
 
     Records of other calls for the topic may come between two chunks.
     """

@@ -57,8 +57,8 @@ def record_sections(
     A larger row is alone in its batch. Offsets begin at 0 in each batch. `order` has the indexes of
     all rows in the order in which they are encoded; the default is their own order. `ends` has the
     end of each group of rows in this order, ascending; a batch has rows of one group only. By
-    default all rows are one group. One call for many small groups takes much less time than one
-    call per group.
+    default all rows are one group. A call for many small groups takes much less time than a call
+    for each group.
     """
     rows = len(keys)
     if not rows:
