@@ -78,19 +78,23 @@ class Talk:
             name=name, num_partitions=partitions, replication_factor=1, configs=settings
         )
         self.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
-        self.topic_id(name)
+        self.topic_id(name, partitions)
         return name
 
-    def topic_id(self, name: str) -> Uuid:
-        """Returns the id of a topic, once the leader of every partition answers."""
+    def topic_id(self, name: str, partitions: int = 1) -> Uuid:
+        """Returns the id of a topic, once it has the partitions and their leaders answer.
+
+        A controller answers before brokers learn of the partitions it created.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
             (found,) = self.ask(wanted, 12).topics
-            if not found.error_code and self._has_leaders(name, len(found.partitions)):
+            count = len(found.partitions)
+            if not found.error_code and count >= partitions and self._has_leaders(name, count):
                 return Uuid(found.topic_id)
             time.sleep(0.05)
-        raise AssertionError(f"topic {name} did not get its leaders")
+        raise AssertionError(f"topic {name} did not get {partitions} partitions with leaders")
 
     def _has_leaders(self, name: str, partitions: int) -> bool:
         """Returns whether all leaders answer ListOffsets.

@@ -112,8 +112,7 @@ def adding_partitions(talk: Talk) -> Said:
                 if it.name not in ("nope", "a b") or it.error_code
             ],
         )
-        if number == 1:
-            talk.topic_id(name)
+    talk.topic_id(name, partitions=4)
     (found,) = talk.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 12).topics
     yield "partitions", sorted(it.partition_index for it in found.partitions)
 
