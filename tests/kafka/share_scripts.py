@@ -12,13 +12,14 @@ from kproto.messages import read_share_group_state_request as read_state
 from kproto.messages import read_share_group_state_summary_request as read_summary
 from kproto.messages import write_share_group_state_request as write_state
 
-from .share_sides import ShareSide
+from .share_sides import Acks, ShareSide
 
 __all__ = ["SCRIPTS", "ShareScript", "joined"]
 
 ShareScript = Callable[[ShareSide], Iterator[Any]]
 
 T0: Final = ("t", 0)
+T1: Final = ("t", 1)
 ACCEPT: Final = [1]
 RELEASE: Final = [2]
 REJECT: Final = [3]
@@ -185,6 +186,26 @@ def acknowledgements_below_the_start_offset_succeed(side: ShareSide) -> Iterator
     yield side.acknowledge("m", {T0: [(0, 1, ACCEPT)]})
     yield side.acknowledge("m", {T0: [(2, 2, RELEASE)]})
     yield side.acknowledge("m", {T0: [(3, 3, REJECT)]})
+    yield side.describe_offsets("t")
+
+
+def acknowledgements_across_the_start_offset_fail(side: ShareSide) -> Iterator[Any]:
+    side.produce(*T0, 4)
+    side.produce(*T1, 4)
+    started(side)
+    yield side.fetch("m", [T0])
+    yield side.acknowledge("m", {T0: [(0, 3, ACCEPT)]})
+    across: Acks = {T0: [(3, 4, ACCEPT)]}
+    yield side.acknowledge("m", across)
+    yield side.acknowledge("m", {}, epoch=2)
+    yield side.acknowledge("m", {}, epoch=3)
+    yield side.fetch("m", acks=across)
+    yield side.fetch("m", epoch=5)
+    yield side.fetch("m", [T1], epoch=5)
+    yield side.acknowledge("m", {T1: [(0, 3, ACCEPT)], **across})
+    yield side.acknowledge("m", {**across, T1: [(0, 3, ACCEPT)]}, epoch=7)
+    yield side.acknowledge("m", across, epoch=-1)
+    yield side.acknowledge("m", across, epoch=-1)
     yield side.describe_offsets("t")
 
 
@@ -433,6 +454,7 @@ SCRIPTS: Final[tuple[ShareScript, ...]] = (
     records_are_limited,
     locks_are_renewed,
     acknowledgements_below_the_start_offset_succeed,
+    acknowledgements_across_the_start_offset_fail,
     offsets_are_altered_and_deleted,
     a_new_group_gets_offsets,
     groups_of_other_types_are_refused,

@@ -262,7 +262,6 @@ def _read_first_records(side: ShareSide) -> None:
     before it has the state.
     """
     joined(side, "z", *TOPICS)
-    side.settle(*TOPICS)
     for tp in PARTITIONS:
         side.produce(*tp, 1)
     added: tuple[tuple[str, int], ...] = PARTITIONS

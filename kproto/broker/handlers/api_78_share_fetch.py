@@ -151,9 +151,10 @@ def share_fetch(context: Context, request: ShareFetchRequest, version: int) -> D
         check_member_id(request.member_id)
         _check_renewal(request, version)
         session = _session(context, request)
+        operation = _operation(context, request, version, session)
     except BrokerResponseError as error:
         return _refused(context, request, error)
-    return _operation(context, request, version, session).respond(is_deadline=False)
+    return operation.respond(is_deadline=False)
 
 
 def _check_renewal(request: ShareFetchRequest, version: int) -> None:

@@ -54,15 +54,15 @@ def share_acknowledge(
         )
         if epoch != FINAL_EPOCH:
             session.advance()
+        batches = {
+            TopicIdPartition(topic.topic_id, it.partition_index): it.acknowledgement_batches
+            for topic in request.topics
+            for it in topic.partitions
+        }
+        is_renew = request.is_renew_ack
+        results = acknowledge(context, group_id, member_id, batches, version, is_renew=is_renew)
     except BrokerResponseError as error:
         return ShareAcknowledgeResponse(error_code=error.code, error_message=None)
-    batches = {
-        TopicIdPartition(topic.topic_id, it.partition_index): it.acknowledgement_batches
-        for topic in request.topics
-        for it in topic.partitions
-    }
-    is_renew = request.is_renew_ack
-    results = acknowledge(context, group_id, member_id, batches, version, is_renew=is_renew)
     if request.share_session_epoch == FINAL_EPOCH:
         context.share_partitions.end_session(session, context.now)
     response = ShareAcknowledgeResponse(

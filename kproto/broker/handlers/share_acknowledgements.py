@@ -14,6 +14,7 @@ from ..context import Context
 from ..share import (
     AcknowledgementBatch,
     AcknowledgeType,
+    RequestFailedError,
     SharePartitionKey,
     TopicIdPartition,
 )
@@ -88,7 +89,8 @@ def acknowledge(
     """Applies acknowledgements; returns an error or None for each partition.
 
     As in Kafka, a partition without acknowledgements is in the result only if another partition
-    has valid acknowledgements.
+    has valid acknowledgements. Raises UNKNOWN_SERVER_ERROR if a batch fails the whole request; the
+    acknowledgements of earlier partitions have taken effect.
     """
     results: dict[TopicIdPartition, BrokerResponseError | None] = {}
     empty: list[TopicIdPartition] = []
@@ -104,6 +106,8 @@ def acknowledge(
             else:
                 has_any = True
                 _acknowledge(context, SharePartitionKey(group_id, *tp), topic, member_id, parsed)
+        except RequestFailedError as error:
+            raise api_error("UNKNOWN_SERVER_ERROR", str(error)) from None
         except BrokerResponseError as error:
             results[tp] = error
     if not has_any:

@@ -12,7 +12,7 @@ acquires. `share_partition_manager` holds the share partitions and the share ses
 from .acquisition import AcquiredRecords, AcquireMode, AcquireRequest, LogBatch, acquire
 from .record_state import AcknowledgeType, RecordState
 from .share_coordinator import SHARE_STATE_TOPIC, SHARE_STATE_TOPIC_CONFIGS, ShareCoordinator
-from .share_partition import AcknowledgementBatch, SharePartition
+from .share_partition import AcknowledgementBatch, RequestFailedError, SharePartition
 from .share_partition_config import SharePartitionConfig
 from .share_partition_manager import SharePartitionManager
 from .share_sessions import (
@@ -44,6 +44,7 @@ __all__ = [
     "AcquiredRecords",
     "LogBatch",
     "RecordState",
+    "RequestFailedError",
     "ShareCoordinator",
     "SharePartition",
     "SharePartitionConfig",

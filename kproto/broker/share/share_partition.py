@@ -25,7 +25,7 @@ from .record_state import ACKNOWLEDGED_STATES, AcknowledgeType, RecordState
 from .share_partition_config import SharePartitionConfig
 from .share_state import ShareState, ShareStateWrite, StateBatch
 
-__all__ = ["AcknowledgementBatch", "ReadGap", "SharePartition"]
+__all__ = ["AcknowledgementBatch", "ReadGap", "RequestFailedError", "SharePartition"]
 
 logger = logging.getLogger("kproto.broker")
 
@@ -34,6 +34,10 @@ Store = Callable[[ShareStateWrite, ClockReading], None]
 
 _NOT_FOUND: Final = "Batch record not found. "
 _NOT_ACQUIRED: Final = "The batch cannot be acknowledged. The batch is not in the acquired state."
+
+
+class RequestFailedError(Exception):
+    """The whole request fails with UNKNOWN_SERVER_ERROR, as a fault of Kafka 4.4.0 makes it."""
 
 
 class AcknowledgementBatch(NamedTuple):
@@ -170,7 +174,8 @@ class SharePartition(Watchable):
         """Applies the acknowledgements of a member: all of them, or none.
 
         Raises INVALID_REQUEST for offsets that were never acquired, INVALID_RECORD_STATE for
-        records that the member does not hold, and the errors of writing.
+        records that the member does not hold, the errors of writing, and `RequestFailedError` for
+        a batch across the start offset if no record there has been acquired.
         """
         self.advance(now)
         change = _Change()
@@ -180,7 +185,7 @@ class SharePartition(Watchable):
                     for in_flight in self._acknowledged_batches(batch):
                         self._acknowledge(member_id, batch, in_flight, change, now)
             self._write(change, now)
-        except BrokerResponseError:
+        except (BrokerResponseError, RequestFailedError):
             change.roll_back()
             raise
 
@@ -188,6 +193,8 @@ class SharePartition(Watchable):
         floor = self.batches.floor(batch.first)
         if floor is None and batch.first < self.start_offset <= batch.last:
             floor = self.batches.floor(self.start_offset)
+            if floor is None:
+                raise RequestFailedError("no record at the start offset has been acquired")
         if floor is None:
             raise api_error(
                 "INVALID_RECORD_STATE",
