@@ -45,6 +45,13 @@ _HELP: Final = (
 #: The number of brokers of `kafka_cluster`, the usual replication factor of Kafka.
 _CLUSTER_BROKERS: Final = 3
 
+#: The scopes of the fixtures with a broker.
+_SCOPED_FIXTURES: Final = {
+    f"{prefix}kafka_{kind}": scope
+    for prefix, scope in (("", "function"), ("module_", "module"), ("session_", "session"))
+    for kind in ("bootstrap", "broker", "cluster")
+}
+
 #: The brokers in use, by the name of their fixture.
 _OPEN: Final = pytest.StashKey[dict[str, "RunningBroker | RealCluster"]]()
 
@@ -66,6 +73,21 @@ def _load_compiled(config: pytest.Config) -> None:
     names = getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", None)
     if isinstance(names, set):
         names.discard(__name__.partition(".")[0])
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fails a test whose own mark `kafka` applies to none of its fixtures."""
+    names = {name for name in getattr(item, "fixturenames", ()) if name in _SCOPED_FIXTURES}
+    if not names or "function" in {_SCOPED_FIXTURES[name] for name in names}:
+        return
+    for node, _ in item.iter_markers_with_node(_MARK):
+        if not isinstance(node, pytest.Module | pytest.Package | pytest.Session):
+            pytest.fail(
+                f"the mark kafka of {node.nodeid} has no effect on {', '.join(sorted(names))}: mark "
+                "the module (pytestmark) for a fixture of the module, override "
+                "session_kafka_options for a fixture of the session, or use kafka_broker",
+                pytrace=False,
+            )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -160,6 +160,22 @@ ERRORS = (
     "*3.99*",
 )
 
+WITHOUT_EFFECT = """
+import pytest
+
+@pytest.mark.kafka(topics=["orders"])
+def test_fixture_of_the_module(module_kafka_broker): ...
+
+@pytest.mark.kafka(topics=["orders"])
+class TestOrders:
+    def test_fixture_of_the_session(self, session_kafka_bootstrap): ...
+
+@pytest.mark.kafka(topics=["orders"])
+def test_another_fixture_takes_the_mark(kafka_broker, module_kafka_broker):
+    assert list(kafka_broker.topics) == ["orders"]
+    assert not list(module_kafka_broker.topics)
+"""
+
 SESSION = """
 import pytest
 
@@ -198,6 +214,18 @@ def test_wrong_mark_is_an_error_that_says_what_to_do(run_tests: RunTests) -> Non
     result.stdout.fnmatch_lines(ERRORS, consecutive=False)
     assert "Traceback" not in result.stdout.str()
     assert len(result.outlines) < 60  # no error shows the code of the plugin
+
+
+def test_mark_without_effect_is_an_error(run_tests: RunTests) -> None:
+    result = run_tests(WITHOUT_EFFECT)
+    result.assert_outcomes(passed=1, errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "the mark kafka of *::test_fixture_of_the_module has no effect on module_kafka_broker:*",
+            "the mark kafka of *::TestOrders has no effect on session_kafka_bootstrap:*",
+        ],
+        consecutive=False,
+    )
 
 
 @pytest.mark.slow
