@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from ..client.consumer.share_consumer import AnyShareRecord, ShareConsumer
 from ..client.fetch.share.acquisition import ShareRecord
 from ..records.type_variables import K, U, V
+from ..wire.errors import UndecodableRecordError
 from .wrapper import Wrapper
 
 __all__ = ["ShareWrapper"]
@@ -29,17 +30,27 @@ class ShareWrapper(Wrapper[ShareConsumer[K, V, U]], Generic[K, V, U]):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Polls; if the wait is interrupted, releases records that the poll has returned."""
+        """Polls; if the wait is interrupted, releases records that the poll has returned.
+
+        It also releases the undecodable record whose error the poll has raised.
+        """
         wrapped = self._wrapped
         polled: list[T] = []
+        errors: list[UndecodableRecordError] = []
 
         async def poll() -> T:
-            result = await function(*args, **kwargs)
+            try:
+                result = await function(*args, **kwargs)
+            except UndecodableRecordError as error:
+                errors.append(error)
+                raise
             polled.append(result)
             return result
 
         def undo() -> None:
             wrapped._release_unreceived(chain.from_iterable(map(_records_in, polled)))
+            if errors:
+                wrapped._release_undecodable()
 
         result: T = self._binding.thread().call(poll, undo=undo)
         return result

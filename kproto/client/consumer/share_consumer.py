@@ -476,6 +476,10 @@ class ShareConsumer(Generic[K, V, U]):
             for record in records:
                 self._fetcher.acknowledge(record, _RELEASE)
 
+    def _release_undecodable(self) -> None:
+        """Releases the record whose UndecodableRecordError a poll has raised, but no caller has."""
+        self._buffer.release_undecodable()
+
     async def _run(self, handle: Any, settings: RunSettings) -> ShareRunSummary:
         producer = None
         if settings.dead_letter_topic is not None:

@@ -300,6 +300,31 @@ def test_records_of_an_interrupted_poll_of_a_decoding_consumer_are_released(
     assert sorted(accepted) == [*range(RECORDS)]
 
 
+@pytest.mark.parametrize("lists", [False, True])
+def test_undecodable_record_of_an_interrupted_poll_is_delivered_again(
+    client: kproto.sync.Client, monkeypatch: pytest.MonkeyPatch, lists: bool
+) -> None:
+    thread = LoopThread.call
+
+    def call(self: LoopThread, function: Any, *args: Any, undo: Any, **kwargs: Any) -> Any:
+        try:
+            return thread(self, function, *args, undo=undo, **kwargs)
+        except UndecodableRecordError:
+            self.call_plain(undo)
+            raise KeyboardInterrupt from None
+
+    def poll() -> object:
+        return next(iter(consumer.record_lists())) if lists else consumer.poll(5_000)
+
+    with sharing(client, "explicit", value=even) as consumer:
+        with monkeypatch.context() as patched:
+            patched.setattr(LoopThread, "call", call)
+            with pytest.raises(KeyboardInterrupt):
+                for _ in range(RECORDS):
+                    poll()
+    assert [offset for offset, _ in left(client)] == [*range(RECORDS)]
+
+
 def test_run_rejects_undecodable_records_without_a_dead_letter_topic(
     client: kproto.sync.Client,
 ) -> None:

@@ -253,6 +253,10 @@ class ShareBuffer:
         """Notes that a caller gets the error of a record; the next poll rejects the record."""
         self._undecodable.append(record)
 
+    def release_undecodable(self) -> None:
+        """Releases the record of the last such error, because no caller has received the error."""
+        self._report(_acknowledge_open([self._undecodable.pop()], AcknowledgeType.RELEASE))
+
     def _report(self, changed: list[Acquisition]) -> None:
         if changed:
             self._on_pending(changed)
