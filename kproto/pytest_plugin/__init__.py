@@ -82,10 +82,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     for node, _ in item.iter_markers_with_node(_MARK):
         if not isinstance(node, pytest.Module | pytest.Package | pytest.Session):
+            its = ", ".join(sorted(names))
             pytest.fail(
-                f"the mark kafka of {node.nodeid} has no effect on {', '.join(sorted(names))}: mark "
-                "the module (pytestmark) for a fixture of the module, override "
-                "session_kafka_options for a fixture of the session, or use kafka_broker",
+                f"the mark kafka of {node.nodeid} has no effect on {its}: mark the module "
+                "(pytestmark) for a fixture of the module, override session_kafka_options for a "
+                "fixture of the session, or use kafka_broker",
                 pytrace=False,
             )
 

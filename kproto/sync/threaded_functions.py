@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from ..client.metadata.cluster import TopicPartition
 from ..client.processing.handlers import check_handler, decoded
@@ -39,21 +39,32 @@ def threaded(name: str, function: Callable[..., T]) -> Callable[..., Coroutine[A
             "async functions"
         )
 
+    checked = _Checked(name, function)
+
     async def call(*args: Any) -> T:
-        return await run_in_thread(worker_threads(), _checked, name, function, args)
+        return await run_in_thread(worker_threads(), checked, *args)
 
     return call
 
 
-def _checked(name: str, function: Callable[..., T], args: tuple[Any, ...]) -> T:
-    """Calls `function`; raises ConfigurationError if it returns a coroutine."""
-    result = function(*args)
-    if inspect.iscoroutine(result):
-        result.close()
-        raise ConfigurationError(
-            f"{name} {function!r:.80} has returned a coroutine: kproto.sync calls plain functions"
-        )
-    return result
+class _Checked(Generic[T]):
+    """Calls a function; raises ConfigurationError if it returns a coroutine."""
+
+    def __init__(self, name: str, function: Callable[..., T]) -> None:
+        self._name = name
+        self._function = function
+
+    def __call__(self, *args: Any) -> T:
+        result = self._function(*args)
+        if inspect.iscoroutine(result):
+            result.close()
+            raise ConfigurationError(
+                f"{self!r} has returned a coroutine: kproto.sync calls plain functions"
+            )
+        return result
+
+    def __repr__(self) -> str:
+        return f"{self._name} {self._function!r:.80}"
 
 
 def threaded_callback(

@@ -207,10 +207,10 @@ async def run_in_thread(threads: WorkerThreads, function: Callable[..., T], *arg
         result: T = calls.result
         return result
     try:
-        if isinstance(error, SystemExit | KeyboardInterrupt):
-            # In the event loop this exception would end the loop itself.
+        if isinstance(error, SystemExit | KeyboardInterrupt | StopIteration):
+            # These exceptions would end the event loop, or the coroutine.
             raise ConfigurationError(
-                f"{function!r:.80} raised {error!r} in a thread: return, or raise kproto.Stop in "
+                f"{function!r:.100} raised {error!r} in a thread: return, or raise kproto.Stop in "
                 "a handler of run()"
             ) from error
         raise error

@@ -221,8 +221,8 @@ def test_mark_without_effect_is_an_error(run_tests: RunTests) -> None:
     result.assert_outcomes(passed=1, errors=2)
     result.stdout.fnmatch_lines(
         [
-            "the mark kafka of *::test_fixture_of_the_module has no effect on module_kafka_broker:*",
-            "the mark kafka of *::TestOrders has no effect on session_kafka_bootstrap:*",
+            "*::test_fixture_of_the_module has no effect on module_kafka_broker:*",
+            "*::TestOrders has no effect on session_kafka_bootstrap:*",
         ],
         consecutive=False,
     )

@@ -245,13 +245,15 @@ def test_signal_stops_run_and_gets_its_handler_back(client: kproto.sync.Client) 
     assert signal.getsignal(signal.SIGUSR1) is before
 
 
-def test_system_exit_of_a_handler_does_not_end_the_event_loop(
-    client: kproto.sync.Client,
+@pytest.mark.parametrize("error", [SystemExit(3), StopIteration()])
+def test_handler_does_not_end_the_event_loop(
+    client: kproto.sync.Client, error: BaseException
 ) -> None:
     def handle(record: kproto.Record) -> None:
-        raise SystemExit(3)
+        raise error
 
     consumer = client.consumer("one", group="g")
-    with consumer, pytest.raises(kproto.ConfigurationError, match="raised SystemExit"):
+    text = f"handler <function test_handler_does_not.* raised {type(error).__name__}"
+    with consumer, pytest.raises(kproto.ConfigurationError, match=text):
         consumer.run(handle, retries=0)
     assert client.topic("one")

@@ -313,15 +313,14 @@ def test_undecodable_record_of_an_interrupted_poll_is_delivered_again(
             self.call_plain(undo)
             raise KeyboardInterrupt from None
 
-    def poll() -> object:
-        return next(iter(consumer.record_lists())) if lists else consumer.poll(5_000)
+    def poll_all() -> None:
+        for _ in range(RECORDS):
+            next(iter(consumer.record_lists())) if lists else consumer.poll(5_000)
 
-    with sharing(client, "explicit", value=even) as consumer:
-        with monkeypatch.context() as patched:
-            patched.setattr(LoopThread, "call", call)
-            with pytest.raises(KeyboardInterrupt):
-                for _ in range(RECORDS):
-                    poll()
+    with sharing(client, "explicit", value=even) as consumer, monkeypatch.context() as patched:
+        patched.setattr(LoopThread, "call", call)
+        with pytest.raises(KeyboardInterrupt):
+            poll_all()
     assert [offset for offset, _ in left(client)] == [*range(RECORDS)]
 
 
