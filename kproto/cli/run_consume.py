@@ -9,11 +9,9 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..client import Client, Consumer, GroupConsumer, TopicPartition
 from ..clock import SYSTEM_CLOCK
-from ..records.record import Record
 from ..security.properties import read_values
 from ..wire.counted import counted
 from ..wire.errors import ConfigurationError, DecodeError
@@ -27,6 +25,10 @@ from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
 from .signals import run_until_signal
 from .times import moment_of
+
+if TYPE_CHECKING:
+    from ..client import Client, Consumer, GroupConsumer, TopicPartition
+    from ..records.record import Record
 
 __all__ = ["run"]
 

@@ -1,59 +1,29 @@
 """`Client`, the entry point: creates producers and consumers, and sends any request.
 
-Producers and consumers share the metadata and the connections of their client.
+Producers and consumers share the metadata and the connections of their client. The modules of a
+producer, a consumer or a group are imported when a program first creates one: a program that only
+consumes does not load the producer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from ..clock import SYSTEM_CLOCK, Clock
-from ..codecs.protocols import AnyDecoder, AnyEncoder
 from ..messages.base import Request, Response
-from ..messages.create_topics_request import CreateTopicsRequest
-from ..messages.delete_topics_request import DeleteTopicsRequest
 from ..records.type_variables import K, U, V
-from ..security.mechanisms import Sasl
-from ..security.tls import AnyTls
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
-from ..wire.uuid import Uuid
-from .admin.topics import (
-    NewTopic,
-    check_defaults,
-    checked_topic,
-    create_topics_request,
-    delete_topics_request,
-    raise_for_created,
-    raise_for_deleted,
-)
-from .commits.group_offsets import all_committed_offsets, commit_group_offsets
-from .commits.offset_requests import CommittedOffset, checked_commits
-from .consumer.consumer import Consumer, Start
-from .consumer.group_consumer import GroupConsumer
-from .consumer.rebalance_listener import RebalanceCallback, RebalanceCallbacks
-from .consumer.share_consumer import ShareConsumer
-from .consumer.share_parts import ResultCallback
-from .consumer.user_offsets import checked_mapping, checked_tp
 from .core.open_parts import OpenParts
+from .core.record_codecs import record_decoder
 from .core.tasks import shielded
-from .fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FETCH_BYTES, FetchOptions
-from .fetch.fetch_requests import FetchedPartition
-from .fetch.list_offsets import OffsetSpec, list_offsets
-from .fetch.single_fetch import fetch_partition
-from .fetch.start_options import GroupStart
-from .groups.assignor import Assignor
-from .groups.protocol_selection import GroupMember
-from .groups.settings import DEFAULT_ASSIGNORS, GroupSettings, group_defaults_of
-from .groups.share.settings import AcknowledgementMode, AcquireMode, ShareGroupSettings
-from .groups.subscription import TopicPattern
+from .fetch.fetch_options import FETCH_BYTES
+from .groups.default_assignors import DEFAULT_ASSIGNORS
 from .kafka_names import (
     GROUP_CONSUMER_NAMES,
     PRODUCER_NAMES,
@@ -64,23 +34,42 @@ from .kafka_names import (
     ShareConsumerNames,
     resolve_aliases,
 )
-from .metadata.cluster import Cluster, TopicInfo, TopicPartition
+from .metadata.checks import checked_mapping, checked_topic, checked_tp
 from .metadata.cluster_view import ClusterView
-from .metadata.request_router import BrokerAnswer
-from .network.connection import BrokerConnection
 from .observing.log_lines import log
-from .producer.partitioner import Partitioner, PartitionerName
-from .producer.producer import Producer
-from .producer.run_producer import RunProducer
-from .producer.settings import CompressionName, ProducerSettings, RequiredAcks
-from .producer.transactions.open_transaction import OpenTransaction, end_transaction
 from .settings import ClientSettings, contradicting_prefixes, parse_bootstrap
 
 if TYPE_CHECKING:
-    from ..codecs.record_decoder import RecordDecoder
-    from ..codecs.record_encoder import RecordEncoder
+    import re
+    from types import TracebackType
+
+    from ..codecs.protocols import AnyDecoder, AnyEncoder
     from ..security.properties import PropertySource
+    from ..security.sasl import Sasl
+    from ..security.tls import AnyTls
+    from ..wire.uuid import Uuid
     from .admin.admin import Admin
+    from .admin.topics import NewTopic
+    from .commits.offset_requests import CommittedOffset
+    from .consumer.consumer import Consumer, Start
+    from .consumer.group_consumer import GroupConsumer
+    from .consumer.rebalance_listener import RebalanceCallback
+    from .consumer.share_consumer import ShareConsumer
+    from .consumer.share_parts import ResultCallback
+    from .fetch.fetch_requests import FetchedPartition
+    from .fetch.list_offsets import OffsetSpec
+    from .fetch.start_options import GroupStart
+    from .groups.assignor import Assignor
+    from .groups.share.settings import AcknowledgementMode, AcquireMode
+    from .groups.subscription import TopicPattern
+    from .metadata.cluster import Cluster, TopicInfo, TopicPartition
+    from .metadata.request_router import BrokerAnswer
+    from .network.connection import BrokerConnection
+    from .producer.partitioner import Partitioner, PartitionerName
+    from .producer.producer import Producer
+    from .producer.run_producer import RunProducer
+    from .producer.settings import CompressionName, RequiredAcks
+    from .producer.transactions.open_transaction import OpenTransaction
 
 __all__ = ["Client"]
 
@@ -89,16 +78,6 @@ T = TypeVar("T")
 
 #: The default of arguments for which None is a valid value: the caller omitted the argument.
 _UNSET: Final[Any] = object()
-
-#: The defaults of consumers; arguments and properties override them.
-_CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
-    "start": "earliest",
-    **{
-        name: default
-        for name, default in DEFAULT_FETCH_OPTIONS._asdict().items()
-        if name != "reset_policy"  # from `start`
-    },
-}
 
 
 class Client:
@@ -364,27 +343,18 @@ class Client:
         UnsupportedVersionError if a topic needs defaults of a broker before Kafka 2.4, which has
         none for the numbers of partitions and replicas.
         """
-        request = create_topics_request(topics, timeout_ms, validate_only=validate_only)
-        connection = await self._view.connection_for(request)
-        check_defaults(request, connection.version_of(CreateTopicsRequest))
-        answer = await self._view.request(request)
-        if not validate_only:
-            created = [each.name for each in answer.topics if not each.error_code]
-            self._view.topic_creation.add_existing(created)
-        raise_for_created(answer)
+        from .admin.client_topics import create_topics
+
+        await create_topics(self._view, topics, timeout_ms, validate_only=validate_only)
 
     async def delete_topics(self, *names: str, timeout_ms: int = 30_000) -> None:
         """Deletes topics; the broker waits up to `timeout_ms` until they are deleted.
 
         Raises BrokerResponseError for the first topic that was not deleted.
         """
-        connection = await self._view.connection_for(DeleteTopicsRequest())
-        version = connection.version_of(DeleteTopicsRequest)
-        request = delete_topics_request(names, timeout_ms, version)
-        answer = await connection.request(request, version=version)
-        self.cluster.forget(names)
-        self._view.topic_creation.remove_existing(names)
-        raise_for_deleted(answer)
+        from .admin.client_topics import delete_topics
+
+        await delete_topics(self._view, names, timeout_ms)
 
     async def list_offsets(
         self,
@@ -400,6 +370,8 @@ class Client:
         watermark, or with `read_committed` the last stable offset. Retries for `api_timeout_ms`.
         Raises BrokerResponseError.
         """
+        from .fetch.list_offsets import list_offsets
+
         wanted = {checked_tp(tp): its for tp, its in checked_mapping("offsets", partitions).items()}
         return await list_offsets(self._view, wanted, read_committed=read_committed)
 
@@ -419,6 +391,9 @@ class Client:
         Raises BrokerResponseError for the first error, such as UNKNOWN_MEMBER_ID for a group that
         has members, and ConfigurationError for invalid partitions and offsets.
         """
+        from .commits.group_offsets import commit_group_offsets
+        from .commits.offset_requests import checked_commits
+
         commits = checked_commits(checked_mapping("offsets", offsets))
         await commit_group_offsets(self._view, group, commits, topic_ids)
 
@@ -428,6 +403,8 @@ class Client:
         While a transaction that commits offsets of the group is open, and for other retriable
         errors, the request is retried for `api_timeout_ms`. Raises BrokerResponseError.
         """
+        from .commits.group_offsets import all_committed_offsets
+
         return await all_committed_offsets(self._view, group)
 
     async def end_transaction(self, transaction: OpenTransaction, *, committed: bool) -> None:
@@ -442,6 +419,8 @@ class Client:
         FatalTransactionError for other errors; it is then unknown whether the transaction is
         committed if the text says so.
         """
+        from .producer.transactions.open_transaction import end_transaction
+
         self._view.loop_guard.check()
         await end_transaction(self._view, transaction, committed=committed)
 
@@ -464,6 +443,8 @@ class Client:
         this case the call raises ConfigurationError. The client sends one request; `retrying` can
         retry it. Raises BrokerResponseError for an error code, such as OFFSET_OUT_OF_RANGE.
         """
+        from .fetch.single_fetch import fetch_partition
+
         return await fetch_partition(
             self._view,
             topic,
@@ -526,41 +507,31 @@ class Client:
             "two_phase_commit": two_phase_commit,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
-        encoder: RecordEncoder[K, V] | None = None
-        if key is not None or value is not None:
-            from ..codecs.record_encoder import RecordEncoder  # only if there are codecs
+        from .producer_factory import create_producer
 
-            encoder = RecordEncoder(key, value)
-        return self._create_producer({**self._producer_defaults, **arguments}, encoder)
-
-    def _create_producer(
-        self, arguments: Mapping[str, Any], encoder: RecordEncoder[K, V] | None = None
-    ) -> Producer[K, V]:
-        settings = ProducerSettings(**arguments)
-        if settings.transactional_id is not None:
-            self._parts.check_transactional_id(settings.transactional_id)
-        producer: Producer[K, V]
-        if encoder is None:
-            producer = Producer(self._view, settings)
-        else:
-            from .producer.encoding_producer import EncodingProducer  # only if there are codecs
-
-            producer = EncodingProducer(self._view, settings, encoder)
-        return self._parts.add_producer(producer)
+        return create_producer(
+            self._view, self._parts, {**self._producer_defaults, **arguments}, key, value
+        )
 
     def _forward_producer(self) -> Producer:
         """Creates the producer for retry and dead letter topics, without a transactional id."""
         self._view.raise_if_closed()
-        return self._create_producer({**self._producer_defaults, "transactional_id": None})
+        from .producer_factory import create_producer
+
+        arguments = {**self._producer_defaults, "transactional_id": None}
+        return create_producer(self._view, self._parts, arguments)
 
     def _run_producer(self, transactional_id: str, transaction_timeout_ms: int) -> RunProducer:
         """Creates the producer for a call of `GroupConsumer.run` that has a `transactional_id`."""
         self._view.raise_if_closed()
+        from .producer_factory import create_run_producer
+
         arguments = {
+            **self._producer_defaults,
             "transactional_id": transactional_id,
             "transaction_timeout_ms": transaction_timeout_ms,
         }
-        return RunProducer(self._create_producer({**self._producer_defaults, **arguments}))
+        return create_run_producer(self._view, self._parts, arguments)
 
     @overload
     def consumer(
@@ -690,9 +661,8 @@ class Client:
         invalid argument, and once the client is closed.
         """
         self._view.raise_if_closed()
-        decoder = _record_decoder(key, value, undecodable)
-        callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
-        fetch_arguments = {
+        decoder = record_decoder(key, value, undecodable)
+        arguments: dict[str, Any] = {
             "start": None if start is _UNSET else start,
             "max_partition_fetch_bytes": max_partition_fetch_bytes,
             "max_wait_ms": max_wait_ms,
@@ -702,8 +672,6 @@ class Client:
             "queued_max_bytes": queued_max_bytes,
             "max_poll_records": max_poll_records,
             "allow_auto_create_topics": allow_auto_create_topics,
-        }
-        group_arguments = {
             "instance_id": instance_id,
             "auto_commit": auto_commit,
             "auto_commit_interval_ms": auto_commit_interval_ms,
@@ -716,34 +684,21 @@ class Client:
             "leave": leave,
             "leave_timeout_ms": leave_timeout_ms,
         }
-        arguments: dict[str, Any] = resolve_aliases(
-            "Client.consumer",
-            {**fetch_arguments, **group_arguments},
-            kafka_names,
-            GROUP_CONSUMER_NAMES,
-        )
+        arguments = resolve_aliases("Client.consumer", arguments, kafka_names, GROUP_CONSUMER_NAMES)
         if start is None:  # an explicit None is refused as any other invalid start
             arguments["start"] = None
+        callbacks = {"on_assigned": on_assigned, "on_revoked": on_revoked, "on_lost": on_lost}
         if group is _UNSET:
             group = self._group_defaults.get("group")
-        of_group = {name: each for name, each in self._group_defaults.items() if name != "group"}
-        options = {**_CONSUMER_DEFAULTS, **self._consumer_defaults}
-        if group is not None:
-            options |= {name: of_group.pop(name) for name in fetch_arguments if name in of_group}
-        options |= {name: value for name, value in arguments.items() if name in fetch_arguments}
-        arguments = {name: value for name, value in arguments.items() if name in group_arguments}
         if group is None:
-            for name in [
-                *arguments,
-                *(name for name in callbacks._fields if getattr(callbacks, name)),
-            ]:
-                raise ConfigurationError(f"{name} is for a consumer of a group: set group, too")
-            consumer: Consumer[K, V, U] = Consumer(
+            from .consumer_factory import create_consumer
+
+            consumer: Consumer[K, V, U] = create_consumer(
                 self._view,
-                topics,  # type: ignore[arg-type]  # it refuses a pattern
-                start=options.pop("start"),
+                topics,
+                {**arguments, **{name: each for name, each in callbacks.items() if each}},
+                self._consumer_defaults,
                 stop_at_end=stop_at_end,
-                fetch_options=FetchOptions(**options),
                 decoder=decoder,
             )
             return self._parts.add_consumer(consumer)
@@ -752,18 +707,16 @@ class Client:
                 f"a consumer of a group ({group}) has no end: leave out stop_at_end, or set "
                 "group=None"
             )
-        arguments = {**of_group, **arguments}
-        defaults = group_defaults_of(self.settings.broker_version)
-        group_consumer: GroupConsumer[K, V, U] = GroupConsumer(
+        from .group_consumer_factory import create_group_consumer
+
+        group_consumer: GroupConsumer[K, V, U] = create_group_consumer(
             self._view,
             topics,
-            GroupSettings(
-                group, **{**defaults, **arguments}, explicit_settings=frozenset(arguments)
-            ),
-            GroupMember,
-            start=options.pop("start"),
-            callbacks=callbacks,
-            fetch_options=FetchOptions(**options),
+            group,
+            arguments,
+            callbacks,
+            self._consumer_defaults,
+            self._group_defaults,
             decoder=decoder,
             make_forward_producer=self._forward_producer,
             make_transactional_producer=self._run_producer,
@@ -806,7 +759,7 @@ class Client:
         ConfigurationError for an invalid argument, without a group, and once the client is closed.
         """
         self._view.raise_if_closed()
-        decoder = _record_decoder(key, value, undecodable)
+        decoder = record_decoder(key, value, undecodable)
         arguments = {
             "acknowledgement": acknowledgement,
             "acquire_mode": acquire_mode,
@@ -825,6 +778,9 @@ class Client:
         group = self._group_defaults.get("group") if group is None else group
         if group is None:
             raise ConfigurationError("a share consumer needs a group: set group")
+        from .consumer.share_consumer import ShareConsumer
+        from .groups.share.settings import ShareGroupSettings
+
         share_consumer: ShareConsumer[K, V, U] = ShareConsumer(
             self._view,
             topics,
@@ -835,19 +791,3 @@ class Client:
             on_background_close=self._parts.add_background_close,
         )
         return self._parts.add_consumer(share_consumer)
-
-
-def _record_decoder(
-    key: AnyDecoder[K] | None, value: AnyDecoder[V] | None, undecodable: type[U] | None
-) -> RecordDecoder[K, V, U] | None:
-    """Returns the decoder of a consumer; None without codecs.
-
-    Raises ConfigurationError for an object that is no codec, and for `undecodable` without codecs.
-    """
-    if key is not None or value is not None:
-        from ..codecs.record_decoder import RecordDecoder  # only if there are codecs
-
-        return RecordDecoder(key, value, undecodable)
-    if undecodable is not None:
-        raise ConfigurationError("undecodable is for a consumer with codecs: set key or value")
-    return None

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..records import MAX_DECOMPRESSED_BYTES
-from ..security.mechanisms import Sasl, check_sasl
+from ..security.sasl import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ..protocol.framing import frame
 from ..security.diagnosis import handshake_fault
 from ..security.handshake import ConnectionHandshake, new_exchange
-from ..security.mechanisms import Sasl
+from ..security.sasl import Sasl
 from ..security.tls import AnyTls, TlsContexts
 from ..wire.errors import BrokerConnectionError
 

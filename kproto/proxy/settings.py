@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..protocol.message_classes import KAFKA_MESSAGES, MessageClasses
-from ..security.mechanisms import Sasl, check_sasl
+from ..security.sasl import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError

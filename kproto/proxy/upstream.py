@@ -14,7 +14,7 @@ from typing import Final
 from ..protocol.framing import frame
 from ..security.diagnosis import handshake_fault
 from ..security.handshake import ConnectionHandshake, new_exchange
-from ..security.mechanisms import Sasl
+from ..security.sasl import Sasl
 from ..security.tls import TlsContexts
 from ..wire.errors import BrokerConnectionError, ProtocolError
 from .settings import Address, ProxySettings

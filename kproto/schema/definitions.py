@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from .specs import MessageSpec
@@ -93,6 +92,8 @@ def definitions_of_package(package: str) -> Definitions | None:
 
     The package may be in a directory or in a zip file.
     """
+    from importlib import resources  # here, because it loads zipfile, which a client does not need
+
     file = resources.files(package).joinpath(FILE_NAME)
     return Definitions(file) if file.is_file() else None
 

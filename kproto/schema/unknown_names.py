@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 from ..wire.errors import KprotoError
@@ -23,6 +22,8 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
     Ignores case.
     """
+    from difflib import get_close_matches  # here, because only errors need it
+
     by_folded: dict[str, str] = {}
     for each in known:
         by_folded.setdefault(each.casefold(), each)

@@ -14,7 +14,7 @@ from ..protocol.negotiation import broker_ranges
 from ..protocol.sasl import ClientExchange
 from ..wire.errors import AuthenticationError, KprotoError, ProtocolError
 from .authentication import Authentication, Step
-from .mechanisms import Sasl
+from .sasl import Sasl
 
 __all__ = ["ConnectionHandshake", "new_exchange"]
 

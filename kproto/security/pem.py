@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from ..wire.errors import ConfigurationError
@@ -24,7 +23,7 @@ __all__ = [
 ]
 
 #: PEM: bytes, text with `-----BEGIN ` in it, or else the path of a PEM file.
-Pem: TypeAlias = str | bytes | Path
+Pem: TypeAlias = str | bytes | os.PathLike[str]
 
 #: Largest file that is read, in bytes. A system's bundle of root certificates has about 256 KiB.
 MAX_PEM_BYTES: Final = 8 * 1024 * 1024
@@ -76,6 +75,8 @@ def stamp(part: Pem) -> FileStamp | None:
     """
     if isinstance(part, bytes) or inline(part) is not None:
         return None
+    from pathlib import Path  # here, because a client without TLS reads no file
+
     try:
         found = Path(part).stat()
     except (OSError, ValueError):
@@ -91,6 +92,8 @@ def read_pem(part: Pem, what: str) -> bytes:
     name = named(part, what)
     pem = inline(part)
     if pem is None:
+        from pathlib import Path  # here, because a client without TLS reads no file
+
         assert not isinstance(part, bytes)
         try:
             with Path(part).open("rb") as file:

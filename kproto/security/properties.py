@@ -10,12 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from ..schema.unknown_names import nearest
@@ -23,8 +20,6 @@ from ..wire.errors import ConfigurationError
 from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .properties_file import read_properties_file
 from .property_table import IGNORED_PREFIXES, ROWS, PropertyMapping
-from .sasl_properties import sasl_from_properties
-from .tls_properties import tls_from_properties
 
 __all__ = [
     "ClientProperties",
@@ -137,8 +132,12 @@ def read_values(
 
     settings = _plain(by_part.get("settings", {}))
     if protocol.endswith("SSL") and "tls" not in set_by_caller:
+        from .tls_properties import tls_from_properties  # only if TLS is configured
+
         settings["tls"] = tls_from_properties(by_part.get("tls", {}))
     if protocol.startswith("SASL") and "sasl" not in set_by_caller:
+        from .sasl_properties import sasl_from_properties  # only if SASL is configured
+
         settings["sasl"] = sasl_from_properties(by_part.get("sasl", {}))
     producer = _plain(by_part.get("producer", {}))
     if producer.get("max_in_flight", 0) > _IDEMPOTENT_IN_FLIGHT:
@@ -164,6 +163,10 @@ def read_values(
 @cache
 def known_names() -> frozenset[str]:
     """Returns all property names of Kafka's Java clients, of librdkafka and of `ROWS`."""
+    # Imported here, because most programs set only names in `ROWS`.
+    import tomllib
+    from importlib import resources
+
     package = __name__.rpartition(".")[0]
     text = resources.files(package).joinpath("client_names.toml").read_text(encoding="utf-8")
     lists = tomllib.loads(text)
@@ -257,7 +260,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
         return str(value)
     if isinstance(value, str):
         return value
-    if isinstance(value, Path):
+    if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, bytes):
         try:

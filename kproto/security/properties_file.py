@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from ..wire.errors import ConfigurationError
@@ -52,6 +51,8 @@ def read_properties_file(path: str | os.PathLike[str]) -> dict[str, PropertyFile
     """
     name = os.fspath(path)
     try:
+        from pathlib import Path  # here, because few programs have a properties file
+
         with Path(name).open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError

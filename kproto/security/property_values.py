@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..wire.durations import parse_duration
 from ..wire.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "ADDRESSES",
@@ -157,6 +159,8 @@ def _text(text: str) -> str:
 def _file(text: str) -> Path:
     if not text or "\0" in text:
         raise ValueError
+    from pathlib import Path  # here, because few properties name a file
+
     return Path(text)
 
 

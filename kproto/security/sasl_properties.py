@@ -13,7 +13,8 @@ from typing import Any, Final
 from ..wire.errors import ConfigurationError
 from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .jaas import LoginModule, parse_jaas
-from .mechanisms import DelegationToken, OAuthBearer, Plain, Sasl, ScramSha256, ScramSha512
+from .mechanisms import DelegationToken, OAuthBearer, Plain, ScramSha256, ScramSha512
+from .sasl import Sasl
 from .tls import Tls
 from .token_sources import TokenFile, UnsecuredToken, fixed_token
 

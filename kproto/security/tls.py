@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from ..wire.errors import ConfigurationError
@@ -84,6 +82,8 @@ def client_context(tls: Tls) -> ssl.SSLContext:
 def _trusting(ca: Pem | None) -> ssl.SSLContext:
     if ca is None:
         return ssl.create_default_context()
+    from pathlib import Path  # here, because a client without TLS reads no file
+
     if not isinstance(ca, bytes) and stamp(ca) is not None and Path(ca).is_dir():
         return ssl.create_default_context(capath=os.fspath(ca))
     pem, name = read_pem(ca, "tls: ca"), named(ca, "tls: ca")
@@ -160,6 +160,8 @@ def _as_file(content: bytes) -> Iterator[str]:
     On systems with memfd_create the file is in memory. On other systems it is on disk, and only the
     user can read it. It is removed on exit.
     """
+    from pathlib import Path  # here, because a client without TLS reads no file
+
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
         descriptor = os.memfd_create("kproto")
         try:
@@ -169,6 +171,8 @@ def _as_file(content: bytes) -> Iterator[str]:
         finally:
             os.close(descriptor)
         return
+    import tempfile  # here, because few systems need it
+
     descriptor, path = tempfile.mkstemp(prefix="kproto")  # of mode 0600
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -23,7 +23,7 @@ from ..client.fetch.fetch_requests import FetchedPartition
 from ..client.fetch.list_offsets import OffsetSpec
 from ..client.fetch.start_options import GroupStart
 from ..client.groups.assignor import Assignor
-from ..client.groups.settings import DEFAULT_ASSIGNORS
+from ..client.groups.default_assignors import DEFAULT_ASSIGNORS
 from ..client.groups.share.settings import AcknowledgementMode, AcquireMode
 from ..client.groups.subscription import TopicPattern
 from ..client.kafka_names import (

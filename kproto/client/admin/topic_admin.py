@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, KprotoError, UnsupportedVersionError
 from ...wire.uuid import Uuid
+from ..metadata.checks import checked_topic
 from ..metadata.cluster import TopicPartition
 from .arguments import checked_list, checked_map, checked_partitions
 from .records import delete_records_call
@@ -26,7 +27,7 @@ from .topic_descriptions import (
     TopicPages,
     describe_by_metadata_call,
 )
-from .topics import NewTopic, checked_topic, create_topics_request
+from .topics import NewTopic, create_topics_request
 
 __all__ = ["TopicAdmin"]
 

@@ -16,12 +16,12 @@ from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicSt
 from ...messages.delete_topics_response import DeleteTopicsResponse
 from ...protocol.error_codes import raise_for_code
 from ...wire.errors import ConfigurationError, UnsupportedVersionError
+from ..metadata.checks import checked_topic
 
 __all__ = [
     "DELETE_BY_STRUCT",
     "NewTopic",
     "check_defaults",
-    "checked_topic",
     "create_topics_request",
     "delete_topics_request",
     "raise_for_created",
@@ -118,16 +118,6 @@ def raise_for_created(response: CreateTopicsResponse) -> None:
     for topic in response.topics:
         detail = f": {topic.error_message}" if topic.error_message else ""
         raise_for_code(topic.error_code, f"creating topic {topic.name!r}{detail}")
-
-
-def checked_topic(name: object) -> str:
-    """Returns `name`. Raises ConfigurationError if it is no str."""
-    if isinstance(name, str):
-        return name
-    hint = ""
-    if isinstance(name, list | tuple | set | frozenset | dict):
-        hint = "; pass several names one after the other"
-    raise ConfigurationError(f"{name!r:.80} is no name of a topic, which is a str{hint}")
 
 
 def delete_topics_request(

@@ -34,6 +34,7 @@ from ..fetch.start_positions import find_partitions
 from ..groups.ignored_settings import FOR_MANUAL_ASSIGNMENT, ignored_settings_in
 from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
+from ..metadata.checks import checked_tp
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..processing.handler_transaction import HandlerTransaction
@@ -61,7 +62,7 @@ from .record_processing import (
     check_run_topics,
 )
 from .record_stream import PollTimeoutError, RecordStream
-from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
+from .user_offsets import ReturnedRecords, explicit_commit
 
 if TYPE_CHECKING:
     from ...codecs.record_decoder import RecordDecoder

@@ -11,9 +11,9 @@ from ..fetch.list_offsets import OffsetSpec, existing_partitions, is_unknown_par
 from ..fetch.partition_state import NO_POSITION, TopicPartitionState
 from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
+from ..metadata.checks import checked_mapping, checked_tp
 from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
-from .user_offsets import checked_mapping, checked_tp
 
 __all__ = ["PositionAndLagLookup"]
 

@@ -14,13 +14,12 @@ from ..commits.offset_requests import OffsetAndMetadata
 from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
+from ..metadata.checks import checked_mapping, checked_tp
 from ..metadata.cluster import TopicPartition, format_partitions
 
 __all__ = [
     "ReturnedRecords",
-    "checked_mapping",
     "checked_offsets",
-    "checked_tp",
     "explicit_commit",
     "next_offsets_of",
 ]
@@ -33,30 +32,6 @@ ReturnedRecords: TypeAlias = (
     | FetchedBatch
     | Mapping[TopicPartition, list[Any]]
 )
-
-
-def checked_tp(tp: object) -> TopicPartition:
-    """Returns `tp`. Raises ConfigurationError if it is no (topic, number)."""
-    match tp:
-        case (str(topic), int(partition)):
-            return topic, partition
-    hint = ""
-    if isinstance(tp, list | set | frozenset | dict):
-        hint = "; pass several partitions one after the other, not as a collection"
-    raise ConfigurationError(f"{tp!r} is no partition; it is written as (topic, number){hint}")
-
-
-def checked_mapping(what: str, given: object) -> Mapping[Any, Any]:
-    """Returns `given`. Raises ConfigurationError if it is no mapping by partition.
-
-    `what` names the values of the mapping, such as "offsets".
-    """
-    if not isinstance(given, Mapping):
-        raise ConfigurationError(
-            f"the {what} are {given!r:.80}; they are a mapping by partition, such as "
-            "{('orders', 0): …}"
-        )
-    return given
 
 
 def checked_offsets(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

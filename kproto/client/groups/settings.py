@@ -11,13 +11,10 @@ from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from ..release import has_api_versions
 from .assignor import ASSIGNORS, Assignor, are_cooperative, resolve_assignors
+from .default_assignors import DEFAULT_ASSIGNORS
 from .ignored_settings import IN_CONSUMER, ignored_settings_in
 
-__all__ = ["DEFAULT_ASSIGNORS", "MIN_HEARTBEATS", "GroupSettings", "group_defaults_of"]
-
-#: The assignors if the user names none. A user that names the same assignors gets a classic group:
-#: therefore `GroupSettings.names_assignors` compares with this object by identity.
-DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-sticky")
+__all__ = ["MIN_HEARTBEATS", "GroupSettings", "group_defaults_of"]
 
 #: The least number of heartbeats within `max_poll_interval_ms`; a longer `heartbeat_interval_ms` is
 #: shortened. A member that learns of a rebalance too late cannot revoke in time, and loses its

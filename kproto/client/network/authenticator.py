@@ -16,7 +16,7 @@ from ...clock import Clock, Timer
 from ...protocol.negotiation import ApiRange
 from ...protocol.sasl import ClientExchange
 from ...security.authentication import Answer, Authentication, Step, reauthenticate_after_ms
-from ...security.mechanisms import Sasl
+from ...security.sasl import Sasl
 from ...tasks import start_task
 from ...wire.errors import AuthenticationError, KprotoError, RequestTimeoutError
 from ..settings import Address, ClientSettings

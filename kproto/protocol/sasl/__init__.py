@@ -13,31 +13,38 @@ Exchanges use no socket and no clock. A SCRAM exchange draws a random nonce unle
 one.
 """
 
-from .credentials import (
-    MIN_ITERATIONS,
-    CredentialLookup,
-    Credentials,
-    PasswordSalter,
-    SaltedCredential,
-)
-from .exchange import ClientExchange, ServerExchange
-from .mechanisms import MECHANISMS, Mechanism, client_exchange, server_exchange
-from .oauthbearer import (
-    BearerIdentity,
-    BearerToken,
-    BearerValidator,
-    OAuthBearerClient,
-    OAuthBearerServer,
-)
-from .plain import PlainClient, PlainServer
-from .scram import (
-    MAX_ITERATIONS,
-    ScramSha256Client,
-    ScramSha256Server,
-    ScramSha512Client,
-    ScramSha512Server,
-)
-from .text import MAX_TOKEN_BYTES
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .credentials import (
+        MIN_ITERATIONS,
+        CredentialLookup,
+        Credentials,
+        PasswordSalter,
+        SaltedCredential,
+    )
+    from .exchange import ClientExchange, ServerExchange
+    from .mechanisms import MECHANISMS, Mechanism, client_exchange, server_exchange
+    from .oauthbearer import (
+        BearerIdentity,
+        BearerToken,
+        BearerValidator,
+        OAuthBearerClient,
+        OAuthBearerServer,
+    )
+    from .plain import PlainClient, PlainServer
+    from .scram import (
+        MAX_ITERATIONS,
+        ScramSha256Client,
+        ScramSha256Server,
+        ScramSha512Client,
+        ScramSha512Server,
+    )
+    from .text import MAX_TOKEN_BYTES
 
 __all__ = [
     "MAX_ITERATIONS",
@@ -65,3 +72,34 @@ __all__ = [
     "client_exchange",
     "server_exchange",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "MAX_ITERATIONS": ".scram",
+            "MAX_TOKEN_BYTES": ".text",
+            "MECHANISMS": ".mechanisms",
+            "MIN_ITERATIONS": ".credentials",
+            "BearerIdentity": ".oauthbearer",
+            "BearerToken": ".oauthbearer",
+            "BearerValidator": ".oauthbearer",
+            "ClientExchange": ".exchange",
+            "CredentialLookup": ".credentials",
+            "Credentials": ".credentials",
+            "Mechanism": ".mechanisms",
+            "OAuthBearerClient": ".oauthbearer",
+            "OAuthBearerServer": ".oauthbearer",
+            "PasswordSalter": ".credentials",
+            "PlainClient": ".plain",
+            "PlainServer": ".plain",
+            "SaltedCredential": ".credentials",
+            "ScramSha256Client": ".scram",
+            "ScramSha256Server": ".scram",
+            "ScramSha512Client": ".scram",
+            "ScramSha512Server": ".scram",
+            "ServerExchange": ".exchange",
+            "client_exchange": ".mechanisms",
+            "server_exchange": ".mechanisms",
+        },
+    )

@@ -18,7 +18,8 @@ from typing import Final, TypeAlias
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
-from .text import encode_text, saslprep
+from .saslprep import saslprep
+from .text import encode_text
 
 __all__ = [
     "MIN_ITERATIONS",

@@ -6,7 +6,8 @@ from typing import Final
 
 from ...wire.errors import AuthenticationError, ConfigurationError
 from .credentials import INVALID_CREDENTIALS, CredentialLookup, Credentials
-from .text import decode_text, encode_text, saslprep
+from .saslprep import saslprep
+from .text import decode_text, encode_text
 
 __all__ = ["OTHER_AUTHORIZATION_ID", "PlainClient", "PlainServer"]
 

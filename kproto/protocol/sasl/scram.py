@@ -26,8 +26,9 @@ from .credentials import (
     server_key,
     stored_key,
 )
+from .saslprep import saslprep
 from .scram_messages import ClientFinal, ClientFirst, ServerFinal, ServerFirst, is_nonce
-from .text import encode_text, saslprep
+from .text import encode_text
 
 __all__ = [
     "MAX_ITERATIONS",

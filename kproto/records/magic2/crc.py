@@ -15,7 +15,7 @@ computed with tables.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from struct import Struct
 from typing import Final, Protocol
@@ -73,7 +73,12 @@ def _byte_tables(count: int) -> tuple[list[int], ...]:
     return tuple(reversed(tables))
 
 
-_TAIL_TABLES: Final = _byte_tables(_TAIL_BYTES)
+@cache
+def _tail_tables() -> tuple[list[int], ...]:
+    """Returns the tables of the last bytes, which are built at the first use: they take 0.4 MiB."""
+    return _byte_tables(_TAIL_BYTES)
+
+
 _unpack_tail: Final = Struct(f"{_TAIL_BYTES}B").unpack
 
 _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
@@ -142,7 +147,7 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
     # fmt: off
     (t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15, t16, t17, t18, t19,
      t20, t21, t22, t23, t24, t25, t26, t27, t28, t29, t30, t31, t32, t33, t34, t35, t36, t37,
-     t38, t39) = _TAIL_TABLES
+     t38, t39) = _tail_tables()
     (b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19,
      b20, b21, b22, b23, b24, b25, b26, b27, b28, b29, b30, b31, b32, b33, b34, b35, b36, b37,
      b38, b39) = _unpack_tail(message.to_bytes(_TAIL_BYTES, "little"))

@@ -16,7 +16,7 @@ from kproto.protocol.sasl import (
     client_exchange,
     server_exchange,
 )
-from kproto.protocol.sasl.text import saslprep
+from kproto.protocol.sasl.saslprep import saslprep
 from kproto.wire.errors import AuthenticationError, ConfigurationError, KprotoError
 from tests.support.examples import examples
 from tests.unit.protocol.sasl.pairs import HASHES, SECRET, nobody, run, server_for

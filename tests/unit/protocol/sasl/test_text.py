@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.protocol.sasl.credentials import SaltedCredential
-from kproto.protocol.sasl.text import saslprep
+from kproto.protocol.sasl.saslprep import saslprep
 from kproto.wire.errors import AuthenticationError
 
 
