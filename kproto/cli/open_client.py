@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..client import Client, Hooks
 from ..schema.unknown_names import nearest
 from ..security.properties import values_of_file
 from ..wire.errors import ConfigurationError
 from .client_warnings import print_client_warnings
 from .read_properties import given_properties
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..client import Client, Hooks
 
 __all__ = ["CLIENT_ID", "client_of", "context_properties", "properties_of"]
 
@@ -32,6 +34,8 @@ def client_of(options: argparse.Namespace, *, hooks: Hooks | None = None) -> Cli
     """
     print_client_warnings(quiet=getattr(options, "quiet", False))
     overrides: dict[str, Any] = {} if hooks is None else {"hooks": hooks}
+    from ..client import Client
+
     return Client.from_properties(properties_of(options, os.environ), **overrides)
 
 
@@ -57,6 +61,8 @@ def properties_of(options: argparse.Namespace, environment: Mapping[str, str]) -
 
 def configuration_folder(environment: Mapping[str, str]) -> Path:
     """Returns the user's configuration folder of kproto: XDG_CONFIG_HOME, APPDATA or ~/.config."""
+    from pathlib import Path  # here, because only --context needs it
+
     base = environment.get("XDG_CONFIG_HOME") or environment.get("APPDATA")
     return (Path(base) if base else Path.home() / ".config") / "kproto"
 
@@ -69,6 +75,9 @@ def context_properties(name: str, folder: Path) -> dict[str, str]:
     properties have lower precedence; a relative path starts at `folder`. Raises ConfigurationError
     if there is no such context, or if the file is invalid.
     """
+    import tomllib  # here, because only --context needs it
+    from pathlib import Path
+
     file = folder / "contexts.toml"
     try:
         contexts = tomllib.loads(file.read_text("utf-8"))

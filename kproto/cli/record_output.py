@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import sys
 from collections.abc import Callable
 
 from ..records.record import Record
 from ..wire.errors import ConfigurationError
-from .record_format import compile_format
-from .record_json import record_line
-from .tail_lines import tail_line
 
 __all__ = ["formatter", "is_value_only", "record_filter"]
 
@@ -37,17 +33,25 @@ def formatter(options: argparse.Namespace) -> Callable[[Record], bytes]:
     A format by `-f` has no delimiter of its own. Raises ConfigurationError for an invalid format.
     """
     if options.is_tail:
+        import shutil
+
+        from .tail_lines import tail_line
+
         is_terminal = sys.stdout.isatty()
         cut = is_terminal and not options.wrap
         width = shutil.get_terminal_size().columns if cut else None
         return tail_line(options.topics, width=width, colored=is_terminal)
     null = options.null.encode("utf-8", "surrogateescape")
     if options.format is not None:
+        from .record_format import compile_format
+
         return compile_format(options.format, null)
     end: bytes = options.delimiter
     if null and (options.json or options.cloudevents):
         raise ConfigurationError("--null has no effect on JSON, which has null: omit it")
     if options.json:
+        from .record_json import record_line
+
         return lambda record: record_line(record) + end
     if options.cloudevents:
         from .event_lines import event_line

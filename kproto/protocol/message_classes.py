@@ -8,12 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import messages
 from ..messages.base import Message, Request, Response
-from ..schema.definitions import Definitions, definitions_of_package, union
 from ..wire.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from ..schema.definitions import Definitions
 
 __all__ = [
     "KAFKA_MESSAGES",
@@ -84,6 +86,8 @@ def definitions_in(package: ModuleType) -> Definitions:
     The package is Kafka's (`kproto.messages`), or one that kproto-codegen generated. Raises
     ConfigurationError for any other module.
     """
+    from ..schema.definitions import definitions_of_package, union  # few programs need them
+
     if package is messages:
         return union()
     is_package = hasattr(package, "__path__")

@@ -163,7 +163,7 @@ def read_values(
 @cache
 def known_names() -> frozenset[str]:
     """Returns all property names of Kafka's Java clients, of librdkafka and of `ROWS`."""
-    # Imported here, because most programs set only names in `ROWS`.
+    # Imported here, because most properties have a row, and zipfile takes long to load.
     import tomllib
     from importlib import resources
 
@@ -224,7 +224,8 @@ def _check_names(values: Mapping[str, Any]) -> None:
 
 
 def _is_known(name: str) -> bool:
-    return name in known_names() or name.startswith(IGNORED_PREFIXES)
+    # `known_names` reads a file: most properties have a row.
+    return name in _rows_by_property() or name.startswith(IGNORED_PREFIXES) or name in known_names()
 
 
 def _unknown(name: str, location: str) -> ConfigurationError:

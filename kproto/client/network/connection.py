@@ -45,7 +45,6 @@ from .node_state import NodeState
 from .request_slots import RequestSlots
 from .resend import may_resend
 from .throttle import throttle_time_ms_of
-from .version_selection import version_for
 from .write_queue import WriteQueue
 
 __all__ = ["BrokerConnection"]
@@ -287,6 +286,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
         error names the field. If no version has two of the fields together, the error names these
         two fields.
         """
+        # Imported here, because it loads the definitions of messages, and the requests of producers
+        # and consumers have a fixed version.
+        from .version_selection import version_for
+
         return version_for(request, self.version_of)
 
     async def request(
