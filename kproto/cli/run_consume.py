@@ -38,6 +38,9 @@ _POLL_MS: Final = 500
 #: Maximum number of records of one poll, which are printed at once.
 _POLL_RECORDS: Final = 10_000
 
+#: Maximum number of values that are joined for one write, which bounds the memory of the lines.
+_VALUES_A_WRITE: Final = 2_000
+
 
 class _Fetched(NamedTuple):
     """Records, or only values, of one partition that are printed together."""
@@ -151,6 +154,7 @@ class _Printing:
             async for fetched in self._until_quiet(lists):
                 if self._print(fetched, only_values=only_values):
                     return
+                del fetched  # frees its records before the next are decoded
 
     @property
     def _has_end(self) -> bool:
@@ -204,17 +208,25 @@ class _Printing:
         if only_values:
             async for part in consumer.values():
                 tp = (part.topic, part.partition)
-                yield _Fetched(tp, part.values, part.next_offset, part.high_watermark)
+                fetched = _Fetched(tp, part.values, part.next_offset, part.high_watermark)
+                del part  # no reference to the records remains here while they are printed
+                yield fetched
+                del fetched
             return
         async for each in consumer.record_lists():
             tp = (each.topic, each.partition)
-            yield _Fetched(tp, each.records, each.records[-1].offset + 1, each.high_watermark)
+            end = each.records[-1].offset + 1
+            fetched = _Fetched(tp, each.records, end, each.high_watermark)
+            del each
+            yield fetched
+            del fetched
 
     async def _until_quiet(self, lists: AsyncIterator[_Fetched]) -> AsyncIterator[_Fetched]:
         """Yields `lists` until no record has arrived for `--timeout`."""
         if self._options.timeout is None:
             async for fetched in lists:
                 yield fetched
+                del fetched
             return
         while True:
             task = asyncio.ensure_future(anext(lists, None))
@@ -304,9 +316,11 @@ class _Printing:
     def _print(self, fetched: _Fetched, *, only_values: bool) -> bool:
         """Prints records and flushes; returns True if no further record is wanted."""
         if only_values:
-            lines = self._value_lines(fetched.items)
-            write_all(lines)
-            count, size = len(fetched.items), len(lines)
+            count, size = len(fetched.items), 0
+            for at in range(0, count, _VALUES_A_WRITE):
+                lines = self._value_lines(fetched.items[at : at + _VALUES_A_WRITE])
+                write_all(lines)
+                size += len(lines)
         else:
             count, size = self._print_records(fetched)
         sys.stdout.buffer.flush()

@@ -26,7 +26,7 @@ _FIRST_OF_SIZE: Final = {1: 0, 2: 1 << 6, 3: 1 << 13}
 _FLIPPED: Final = bytes(octet ^ 0x80 for octet in range(256))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)  # of the three sizes, for the longest table
 def _offset_columns(size: int, known: int) -> tuple[bytes, ...]:
     """Returns the columns of the varints of all offset deltas that take `size` bytes.
 

@@ -243,13 +243,15 @@ _offsets: list[bytes] = [*VARINTS, b""]
 def offset_varints(count: int) -> list[bytes]:
     """Returns the varints of 0, 1, 2 …, then b"", which equals no varint.
 
-    There are 8,192 varints, or 65,536 after a call with a `count` above 8,192.
+    There are 8,192 varints, or after calls with a larger `count` the next power of two, at most
+    65,536. The whole table takes 2.5 MiB, and few batches have so many records.
     """
     global _offsets
     if count >= len(_offsets) < _MAX_TABLE:
+        known = min(1 << (count - 1).bit_length(), _MAX_TABLE)
         longer = [
             bytes((low, high, top))
-            for top in range(1, _MAX_TABLE >> 13)
+            for top in range(1, known >> 13)
             for high in range(0x80, 0x100)
             for low in range(0x80, 0x100, 2)
         ]
