@@ -488,7 +488,8 @@ class ShareConsumer(Generic[K, V, U]):
             producer = self._make_forward_producer()
         group_id = self._settings.group_id
         port = self._parts.pool_port(self)
-        pool = SharePool(port, self._view.clock, settings, handle, producer, group_id)
+        most = self._settings.max_poll_records
+        pool = SharePool(port, self._view.clock, settings, handle, producer, group_id, most)
         self._parts.begin_run(pool)
         try:
             counted = self._view.observer.runs(group_id).during(pool)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
 from ...tasks import start_task
@@ -202,6 +204,7 @@ class ShareParts:
     def end_run(self) -> None:
         """Forgets the pool of a `run`."""
         self.pool = None
+        self.fetcher.acquire_limit = None
         self._last_poll_at = self._view.clock.monotonic()
         self._run_ended.set()
 
@@ -296,10 +299,21 @@ class SharePortOfConsumer:
         self._fetcher = fetcher
         self._clock = view.clock
 
-    async def poll_list(self, pool: object) -> list[Any] | None:
+    async def poll_list(self, pool: object, most: int | None) -> list[Any] | None:
         """Returns records; None if the consumer is closed."""
-        taken = await self._source._poll(pool, self._fetcher.buffer.take_list)
-        return None if taken is None else taken[1]
+        self._fetcher.acquire_limit = most
+        buffer = self._fetcher.buffer
+        if most is None:
+            taken = await self._source._poll(pool, buffer.take_list)
+            return None if taken is None else taken[1]
+        # All fetched records: the pool counts the records that it holds.
+        polled = await self._source._poll(pool, partial(buffer.take_polled, sys.maxsize))
+        return None if polled is None else [each for its in polled.values() for each in its]
+
+    @property
+    def has_more(self) -> bool:
+        """True if the last fetch has acquired as many records as it was allowed to."""
+        return self._fetcher.has_more
 
     def accept(self, record: Any) -> None:
         """Accepts a record."""

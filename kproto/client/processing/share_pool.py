@@ -29,6 +29,7 @@ from .handlers import NotAsyncError, RecordHandler, UndecodableError
 from .ports import RecordSink
 from .run_summary import ShareRunSummary
 from .settings import RunSettings
+from .share_look_ahead import ShareLookAhead
 from .share_policy import Accept, DeadLetter, Reject, Release, ShareStep, share_step
 
 __all__ = ["LockedRecord", "SharePool", "SharePort"]
@@ -55,8 +56,17 @@ class LockedRecord(Protocol):
 class SharePort(Protocol):
     """The methods of a share consumer that the pool calls."""
 
-    async def poll_list(self, pool: object) -> list[Any] | None:
-        """Returns records, all locked; None if the consumer is closed."""
+    async def poll_list(self, pool: object, most: int | None) -> list[Any] | None:
+        """Returns records, all locked; None if the consumer is closed.
+
+        The fetches for this call acquire at most `most` records, or as many as the settings of the
+        consumer say if `most` is None.
+        """
+        ...
+
+    @property
+    def has_more(self) -> bool:
+        """True if the last fetch has acquired as many records as it was allowed to."""
         ...
 
     def accept(self, record: Any) -> None: ...
@@ -95,7 +105,7 @@ class _Worker:
 class SharePool:
     """Processes the records of one `run()` of a share consumer.
 
-    Failure headers name `group_id`.
+    Failure headers name `group_id`. `max_poll_records` is that of the consumer.
     """
 
     def __init__(
@@ -106,6 +116,7 @@ class SharePool:
         handle: RecordHandler,
         dead_letter_producer: RecordSink | None,
         group_id: str,
+        max_poll_records: int,
     ) -> None:
         self._port = port
         self._clock = clock
@@ -114,6 +125,7 @@ class SharePool:
         self._producer = dead_letter_producer
         self._group_id = group_id
         self._queue: deque[Any] = deque()
+        self._look_ahead = ShareLookAhead(settings.workers, max_poll_records)
         self._delayed: dict[int, tuple[Any, Timer]] = {}  # by id, until their release
         self._workers: set[_Worker] = set()
         self._is_stopping = asyncio.Event()
@@ -249,21 +261,29 @@ class SharePool:
 
     async def _poll_loop(self) -> None:
         while True:
-            while len(self._queue) >= self._settings.workers:
+            while len(self._queue) > self._look_ahead.refill_at:
                 self._changed.clear()
                 await self._changed.wait()
             if self._is_stopping.is_set():
                 return
-            records = await self._port.poll_list(self)
+            records = await self._port.poll_list(self, self._records_to_acquire())
             if records is None:
                 return
             self._queue.extend(records)
             if self._is_stopping.is_set():
                 self._release_held()
                 return
+            self._look_ahead.on_filled(len(self._queue), self._clock.monotonic())
             self._schedule_renewal()
             self._start_worker()
             await asyncio.sleep(0)  # lets the workers run
+
+    def _records_to_acquire(self) -> int | None:
+        """Returns how many records the next fetches acquire; None if the settings say it."""
+        queued, look_ahead = len(self._queue), self._look_ahead
+        now = self._clock.monotonic()
+        look_ahead.on_poll(queued, now, has_more=self._port.has_more)
+        return look_ahead.fetch_limit(queued + self.records_in_flight)
 
     def _on_poll_done(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -315,7 +335,7 @@ class SharePool:
                     self.handled += 1
                 except (LockLostError, ConfigurationError) as error:
                     _log_lock_lost(record, error, "is processed")
-            if len(queue) < self._settings.workers:
+            if len(queue) <= self._look_ahead.refill_at:
                 self._changed.set()
             count += 1
             if not count % _CLOCK_EVERY:

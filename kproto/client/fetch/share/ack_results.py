@@ -139,21 +139,21 @@ class AckResults:
         sent: list[SentAcks],
         codes: AckCodes,
         now: float,
-        lock_s: float,
+        renewed_until: float,
         *,
         may_retry: bool,
     ) -> None:
         """Processes a response without an error code of the whole request.
 
-        A partition that the response lacks has no error. Renewed locks last for `lock_s` seconds
-        from `now` on. With `may_retry`, acknowledgements with a retriable error are sent again.
+        A partition that the response lacks has no error. Renewed locks last until `renewed_until`.
+        With `may_retry`, acknowledgements with a retriable error are sent again.
         """
         results: list[AcknowledgeResult] = []
         for its, acks in by_partition(sent).items():
             code, message = codes.get(its, (0, None))
             if not code:
                 for each in acks:
-                    each.acquisition.on_answered(each.states, now + lock_s)
+                    each.acquisition.on_answered(each.states, renewed_until)
                     self._counts.confirmed(each.states)
                 results += results_of(acks, None)
             elif acknowledge_remedy(code) is ShareRemedy.RETRY and may_retry:

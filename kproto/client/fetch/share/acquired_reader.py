@@ -32,7 +32,7 @@ class CompletedShareFetch(NamedTuple):
 
     @property
     def locked_until(self) -> float:
-        """The time at which the locks have certainly ended, in seconds of the clock."""
+        """The time until which the locks certainly last, in seconds of the clock."""
         return self.acquisitions[0].locked_until
 
 

@@ -117,8 +117,9 @@ class AckRun(NamedTuple):
 class Acquisition:
     """The offsets from `first` on that the broker `node` has acquired for this member.
 
-    `states` has one byte for each offset. The lock has certainly ended at `locked_until`, in
-    seconds of the clock. `owner` is the fetcher of the consumer. `is_pending` is True while the
+    `states` has one byte for each offset. The broker's lock may have ended at `locked_until`, in
+    seconds of the clock: the lock duration counts from the time at which the request was sent, so a
+    member that was suspended meanwhile knows that its locks are gone. `owner` is the fetcher of the consumer. `is_pending` is True while the
     acquisition is in the list of acquisitions with acknowledgements to send.
     """
 
@@ -266,7 +267,7 @@ class Acquisition:
     def on_answered(self, sent: bytes, locked_until: float) -> None:
         """Processes the success of a request with the states `sent`.
 
-        If `sent` has renewals, the lock certainly ends at `locked_until`.
+        If `sent` has renewals, the lock lasts until `locked_until`.
         """
         if _RENEW in sent:
             self.states = self.states.translate(_AFTER_RENEWAL)

@@ -47,6 +47,7 @@ from .partition_groups import PartitionGroups
 from .requests import (
     RENEWS_SINCE,
     AcknowledgeResult,
+    FetchLimits,
     SentAcks,
     ShareFetchOptions,
     ShareRemedy,
@@ -70,6 +71,11 @@ _FAST_SHARE: Final = 0.1
 
 #: The lock duration if the broker names none: the default of group.share.record.lock.duration.ms.
 _LOCK_MS: Final = 30_000
+
+_LATE_RESPONSE: Final = (
+    "group %s: records of %s[%d] are dropped, and are delivered again: their acquisition locks may "
+    "have ended before the response to the fetch was processed"
+)
 
 #: With implicit acknowledgement, the records of a long list are accepted after this many seconds.
 _ACCEPT_EVERY_S: Final = 0.25
@@ -110,6 +116,11 @@ class ShareFetcher:
         #: False once a broker was found that renews no locks.
         self.can_renew = True
         self.waiting_polls = 0
+        #: The next fetches acquire at most this many records together, and none in advance; None:
+        #: as the options say.
+        self.acquire_limit: int | None = None
+        #: True if the last fetch has acquired as many records as it was allowed to.
+        self.has_more = False
         #: How long the caller has processed the records of the last fetch, in seconds.
         self.last_processing_s = 0.0
         self._groups = PartitionGroups()
@@ -341,8 +352,8 @@ class ShareFetcher:
         if self._options.limits_records:
             others = [each for each in self._nodes.values() if each.is_fetching]
             return bool(self.waiting_polls) and not others and node.node == self._next_in_turn()
-        if self.waiting_polls:
-            return True
+        if self.waiting_polls or self.acquire_limit is not None:
+            return bool(self.waiting_polls)
         lock_s = self._lock_s
         return self.buffer.has_returned and self.last_processing_s <= lock_s * _FAST_SHARE
 
@@ -430,9 +441,11 @@ class ShareFetcher:
         options = self._options
         wanted = self._groups.by_node.get(node.node, [])
         change = node.session.change_to(wanted)
-        request = fetch_request(options.group_id, self.member_id, change, options.limits, sent)
+        limits = self._limits()
+        request = fetch_request(options.group_id, self.member_id, change, limits, sent)
         self._last_fetched = node.node
-        timeout_ms = self._view.settings.request_timeout_ms + options.limits.max_wait_ms
+        timeout_ms = self._view.settings.request_timeout_ms + limits.max_wait_ms
+        sent_at = self._clock.monotonic()
         response = await connection.request(request, timeout_ms=timeout_ms)
         if response.error_code:
             what = f"fetching from broker {node.node} for share group {options.group_id!r}"
@@ -446,25 +459,42 @@ class ShareFetcher:
             self.lock_timeout_ms = response.acquisition_lock_timeout_ms
         codes: dict[TopicIdPartition, tuple[int, str | None]] = {}
         hints: list[LeaderHint] = []
+        acquired_before = self._counts.acquired
         for topic in response.responses:
             for data in topic.partitions:
                 its = topic.topic_id, data.partition_index
                 codes[its] = data.acknowledge_error_code, data.acknowledge_error_message
-                hints += self._take_partition(node, its, data, now)
-        self._on_acks_answered(node, sent, codes, now)
+                hints += self._take_partition(node, its, data, now, sent_at + self._lock_s)
+        self.has_more = self._counts.acquired - acquired_before >= limits.max_records
+        self._on_acks_answered(node, sent, codes, sent_at)
         self._apply_hints(hints, response)
 
+    def _limits(self) -> FetchLimits:
+        """Returns the limits of the next fetch from one of the brokers."""
+        limits, most = self._options.limits.waiting_within(self.lock_timeout_ms), self.acquire_limit
+        if most is None:
+            return limits
+        brokers = 1 if self._options.limits_records else len(self._groups.by_node)
+        return limits.within(-(-most // max(1, brokers)))
+
     def _take_partition(
-        self, node: ShareNode, its: TopicIdPartition, data: PartitionData, now: float
+        self,
+        node: ShareNode,
+        its: TopicIdPartition,
+        data: PartitionData,
+        now: float,
+        locked_until: float,
     ) -> list[LeaderHint]:
-        """Buffers the records of a partition, or handles its error; returns a named leader."""
+        """Buffers the records of a partition, or handles its error; returns a named leader.
+
+        Drops records whose locks may have ended before the response was processed.
+        """
         topic = self._groups.name_of(its[0])
         if topic is None:
             return []
         tp = topic, its[1]
         if data.acquired_records and data.records:
-            until = now + self._lock_s
-            acquisitions = acquisitions_of(self, node.node, tp, its[0], data, until)
+            acquisitions = acquisitions_of(self, node.node, tp, its[0], data, locked_until)
             self._counts.bytes += len(data.records)
             for each in acquisitions:
                 self._counts.acquired += len(each.states)
@@ -472,7 +502,9 @@ class ShareFetcher:
             for lost in self._live.add(acquisitions, now):
                 error = LockLostError(f"the broker delivers records of {tp[0]}[{tp[1]}] again")
                 self._results.refuse(self._node(lost.acquisition.node), [lost], error)
-            if self._groups.is_subscribed(topic) and not self._is_closing:
+            if locked_until <= now:
+                log(logging.INFO, _LATE_RESPONSE, self._options.group_id, *tp)
+            elif self._groups.is_subscribed(topic) and not self._is_closing:
                 fetch = CompletedShareFetch(tp, node.node, data.records, acquisitions)
                 self.buffer.add(fetch)
                 self._on_arrival()
@@ -502,6 +534,7 @@ class ShareFetcher:
         options = self._options
         epoch = node.session.epoch
         request = acknowledge_request(options.group_id, self.member_id, epoch, sent)
+        sent_at = self._clock.monotonic()
         response = await connection.request(request)
         if response.error_code:
             what = f"acknowledging at broker {node.node} for share group {options.group_id!r}"
@@ -509,14 +542,18 @@ class ShareFetcher:
             return
         node.session.on_answered()
         node.attempts.succeeded()
-        self._on_acknowledge_response(node, sent, response)
+        self._on_acknowledge_response(node, sent, response, sent_at)
 
     def _on_acknowledge_response(
-        self, node: ShareNode, sent: list[SentAcks], response: ShareAcknowledgeResponse
+        self,
+        node: ShareNode,
+        sent: list[SentAcks],
+        response: ShareAcknowledgeResponse,
+        sent_at: float,
     ) -> None:
         if response.acquisition_lock_timeout_ms > 0:
             self.lock_timeout_ms = response.acquisition_lock_timeout_ms
-        self._on_acks_answered(node, sent, acknowledge_codes(response), self._clock.monotonic())
+        self._on_acks_answered(node, sent, acknowledge_codes(response), sent_at)
         self._apply_hints(acknowledge_hints(response, self._groups.name_of), response)
 
     async def _close_session(self, node: ShareNode) -> None:
@@ -528,13 +565,14 @@ class ShareFetcher:
                 return
             sent = self._results.take(node, self._clock.monotonic(), can_renew=self.can_renew)
             request = acknowledge_request(self._options.group_id, self.member_id, FINAL_EPOCH, sent)
+            sent_at = self._clock.monotonic()
             response = await connection.request(request)
             if response.error_code:
                 what = f"closing the share session at broker {node.node}"
                 code, message = response.error_code, response.error_message
                 self._on_request_error(node, sent, code, message, what)
             else:
-                self._on_acknowledge_response(node, sent, response)
+                self._on_acknowledge_response(node, sent, response, sent_at)
         except KprotoError as error:
             self._on_failure(node, sent, error)
         finally:
@@ -554,11 +592,11 @@ class ShareFetcher:
             )
 
     def _on_acks_answered(
-        self, node: ShareNode, sent: list[SentAcks], codes: AckCodes, now: float
+        self, node: ShareNode, sent: list[SentAcks], codes: AckCodes, sent_at: float
     ) -> None:
-        lock_s = self._lock_s
+        now, until = self._clock.monotonic(), sent_at + self._lock_s
         may_retry = not self._is_closing
-        self._results.on_answered(node, sent, codes, now, lock_s, may_retry=may_retry)
+        self._results.on_answered(node, sent, codes, now, until, may_retry=may_retry)
 
     def _on_request_error(
         self, node: ShareNode, sent: list[SentAcks], code: int, message: str | None, what: str

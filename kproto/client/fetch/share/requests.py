@@ -57,6 +57,14 @@ T = TypeVar("T")
 #: (KIP-1206).
 RENEWS_SINCE: Final = 2
 
+#: The acquire mode in which a broker acquires no more records than `max_records` (KIP-1206).
+_RECORD_LIMIT: Final = 1
+
+#: The longest wait of a fetch before the lock duration is known, in ms: half of the shortest lock
+#: duration that a broker can have. Later fetches wait for at most a quarter of the lock duration.
+_FIRST_WAIT_MS: Final = 500
+_WAITS_IN_LOCK: Final = 4
+
 _ACCEPTED: Final = frozenset((AcknowledgeType.ACCEPT,))
 
 
@@ -148,6 +156,21 @@ class FetchLimits(NamedTuple):
     max_bytes: int
     max_records: int
     acquire_mode: int
+
+    def within(self, records: int) -> FetchLimits:
+        """Returns limits that acquire at most `records` records, and no rest of a batch."""
+        return self._replace(
+            max_records=max(1, min(records, self.max_records)), acquire_mode=_RECORD_LIMIT
+        )
+
+    def waiting_within(self, lock_ms: int | None) -> FetchLimits:
+        """Returns limits that let a broker wait for only a part of the lock duration `lock_ms`.
+
+        A member counts the lock duration from the time when it sends the fetch. `lock_ms` is None
+        if it is unknown.
+        """
+        most_ms = _FIRST_WAIT_MS if lock_ms is None else lock_ms // _WAITS_IN_LOCK
+        return self._replace(max_wait_ms=min(self.max_wait_ms, most_ms))
 
 
 class ShareFetchOptions(NamedTuple):

@@ -45,6 +45,8 @@ TOPIC, TOPIC_ID = "jobs", Uuid(b"j" * 16)
 
 _NO_SESSION = code_of("SHARE_SESSION_NOT_FOUND")
 _WRONG_EPOCH = code_of("INVALID_SHARE_SESSION_EPOCH")
+_RECORD_LIMIT = 1  # KIP-1206
+
 _WRONG_STATE = code_of("INVALID_RECORD_STATE")
 
 
@@ -59,11 +61,13 @@ class ShareBroker(ScriptedBroker):
         super().__init__({TOPIC: 1})
         self.lock_ms = lock_ms
         self.batch = batch  # records of a batch, and of an acquired range
+        self.waits: list[int] = []  # the longest waits of fetches, in ms
         self.states: dict[int, str] = {}
         self.deliveries: dict[int, int] = {}
         self.acks: list[tuple[int, int]] = []
         self.sessions: dict[str, int] = {}
         self.left: list[str] = []
+        self.delay_s = 0.0  # between the acquisition or renewal of records and the response
         self.fault = 0  # the error code of the next fetch or acknowledgement as a whole
         self.ack_fault = 0  # the error code of the next acknowledgements
         self.answers |= {
@@ -155,6 +159,7 @@ class ShareBroker(ScriptedBroker):
         request = asked.message
         assert isinstance(request, ShareFetchRequest)
         member_id = request.member_id or ""
+        self.waits.append(request.max_wait_ms)
         code = self._session_error(member_id, request.share_session_epoch)
         if code:
             return ShareFetchResponse(error_code=code)
@@ -180,6 +185,8 @@ class ShareBroker(ScriptedBroker):
         free = [each for each, its in self.states.items() if its == "available"]
         for first in sorted({each // self.batch * self.batch for each in free}):
             its = [each for each in free if first <= each < first + self.batch]
+            if request.share_acquire_mode == _RECORD_LIMIT:
+                its = its[: request.max_records - len(data.acquired_records)]
             data.records += encode_batch(
                 [(None, b"%d" % at, (), at) for at in range(first, first + self.batch)],
                 base_offset=first,
@@ -196,10 +203,19 @@ class ShareBroker(ScriptedBroker):
                 )
             if len(data.acquired_records) >= request.max_records:
                 break
+        if data.acquired_records:
+            await asyncio.sleep(self.delay_s)
         topic = ShareFetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])
         return ShareFetchResponse(acquisition_lock_timeout_ms=self.lock_ms, responses=[topic])
 
-    def acknowledge(self, asked: ReceivedRequest) -> ShareAcknowledgeResponse:
+    def acknowledge(self, asked: ReceivedRequest) -> Any:
+        return self._delayed(self._acknowledged(asked))
+
+    async def _delayed(self, response: ShareAcknowledgeResponse) -> ShareAcknowledgeResponse:
+        await asyncio.sleep(self.delay_s)
+        return response
+
+    def _acknowledged(self, asked: ReceivedRequest) -> ShareAcknowledgeResponse:
         request = asked.message
         assert isinstance(request, ShareAcknowledgeRequest)
         member_id = request.member_id or ""

@@ -206,6 +206,45 @@ async def test_lock_that_has_ended_is_reported() -> None:
             assert result.error is None
 
 
+@pytest.mark.parametrize("mode", ["implicit", "explicit"])
+async def test_lock_counts_from_the_fetch_and_not_from_its_late_response(mode: str) -> None:
+    """A suspended member processes a response late, when the broker may have ended the locks."""
+    async with ShareBroker(lock_ms=150) as broker:
+        broker.produce(3)
+        broker.delay_s = 0.2
+        async with sharing(broker, mode) as consumer:
+            iteration = aiter(consumer)
+            polled = asyncio.create_task(anext(iteration))
+            await broker.until(lambda: len(broker.waits) > 1)  # the first fetch is answered
+            assert not polled.done()
+            broker.delay_s, broker.lock_ms = 0.0, 30_000
+            broker.expire()
+            record = await polled
+            assert (record.offset, record.delivery_count) == (0, 2)
+
+
+async def test_lock_counts_from_the_renewal_and_not_from_its_late_response() -> None:
+    async with ShareBroker(lock_ms=2_000) as broker:
+        broker.produce(3)
+        async with sharing(broker, "explicit") as consumer:
+            record = await anext(aiter(consumer))
+            broker.delay_s, broker.lock_ms = 0.3, 200
+            await consumer.renew(record)
+            (result,) = await consumer.commit()
+            assert result.error is None
+            with pytest.raises(LockLostError):
+                await consumer.accept(record)
+
+
+async def test_fetch_waits_for_a_part_of_the_lock_duration_only() -> None:
+    async with (
+        ShareBroker(lock_ms=1_000) as broker,
+        sharing(broker, max_wait_ms=5_000) as consumer,
+    ):
+        assert await consumer.poll(1_500) == {}
+        assert broker.waits[:2] == [500, 250]
+
+
 async def test_implicit_acceptance_of_an_ended_lock_is_a_result_with_an_error() -> None:
     async with ShareBroker() as broker:
         broker.produce(3)

@@ -10,6 +10,7 @@ import pytest
 import kproto
 from kproto import Retries, ShareRecord, ShareRunSummary, Stop
 from kproto.client.processing.settings import RunSettings, share_run_settings
+from kproto.client.processing.share_look_ahead import ShareLookAhead
 from kproto.client.processing.share_policy import (
     Accept,
     DeadLetter,
@@ -184,3 +185,70 @@ async def test_plain_function_ends_the_run_and_releases_the_record() -> None:
                 await consumer.run(lambda record: None)  # type: ignore[arg-type, return-value]
             await consumer.commit()
         assert broker.acks == [(0, RELEASE)]
+
+
+async def test_stopped_runs_cost_records_that_no_handler_started_few_deliveries() -> None:
+    """Before, each of five stops cost all 60 records of the batch a delivery: the limit is five."""
+    async with ShareBroker(batch=60) as broker:
+        broker.produce(60)
+
+        async def handle(record: ShareRecord) -> None:
+            raise Stop(done=True)
+
+        for handled in range(1, 6):
+            assert await run(broker, handle, workers=1) == ShareRunSummary(handled=1)
+            accepted = [at for at, kind in broker.acks if kind == ACCEPT]
+            assert accepted == list(range(handled))
+        assert max(broker.deliveries.values()) <= 2
+        assert len(broker.deliveries) <= 6
+
+
+async def test_slow_handlers_have_one_record_in_advance_for_each_worker() -> None:
+    async with ShareBroker(batch=60) as broker:
+        broker.produce(60)
+        started = 0
+        is_done = asyncio.Event()
+
+        async def handle(record: ShareRecord) -> None:
+            nonlocal started
+            started += 1
+            await is_done.wait()
+
+        async with sharing(broker, "explicit") as consumer:
+            task = asyncio.create_task(consumer.run(handle, workers=3))
+            await broker.until(lambda: started == 3)
+            assert len(broker.deliveries) == 6
+            is_done.set()
+            await broker.until(lambda: started == 60)  # fast handlers get all records
+            await consumer.close()
+            assert (await task).handled == 60
+
+
+def look_ahead_after(*steps: tuple[int, int, float], workers: int = 4) -> ShareLookAhead:
+    """Returns the look-ahead after fills of records, of which some are left after some seconds."""
+    look_ahead = ShareLookAhead(workers, 500)
+    now = 0.0
+    for queued, left, took in steps:
+        look_ahead.on_filled(queued, now)
+        now += took
+        look_ahead.on_poll(left, now, has_more=True)
+    return look_ahead
+
+
+def test_look_ahead_grows_while_handlers_are_fast() -> None:
+    assert look_ahead_after().fetch_limit(3) == 5
+    assert look_ahead_after((8, 2, 0.01)).fetch_limit(6) == 26
+    fast = look_ahead_after((8, 2, 0.01), (32, 8, 0.01), (128, 30, 0.01))
+    assert (fast.is_limited, fast.fetch_limit(30), fast.refill_at) == (False, None, 3)
+
+
+def test_look_ahead_shrinks_at_once_if_handlers_become_slow() -> None:
+    slow = look_ahead_after((8, 2, 0.01), (32, 8, 0.01), (128, 30, 0.01), (500, 490, 5.0))
+    assert (slow.size, slow.fetch_limit(8), slow.refill_at) == (8, 1, 2)
+
+
+def test_look_ahead_does_not_grow_if_no_more_records_are_available() -> None:
+    look_ahead = ShareLookAhead(4, 500)
+    look_ahead.on_filled(8, 0.0)
+    look_ahead.on_poll(2, 0.01, has_more=False)
+    assert look_ahead.size == 8

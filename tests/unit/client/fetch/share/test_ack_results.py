@@ -24,7 +24,7 @@ def accepted(node: ShareNode, partition: int) -> Acquisition:
 
 
 def answer(results: AckResults, node: ShareNode, sent: list[SentAcks]) -> None:
-    results.on_answered(node, sent, {}, 100.0, 30.0, may_retry=True)
+    results.on_answered(node, sent, {}, 100.0, 130.0, may_retry=True)
     node.answered_count = node.sent_count
     results.check_commits()
 
