@@ -208,8 +208,8 @@ class Acquisition:
     def acknowledge_gaps(self, first: int, offsets: Sequence[int], kind: int) -> bool:
         """Acknowledges with `kind` the offsets from `first` on that are not in `offsets`.
 
-        `offsets` are the next offsets with records, ascending. Goes to the last of them. Returns
-        True if offsets are missing.
+        `offsets` are the next offsets with records, ascending. Goes to the last of them. Offsets
+        that are acknowledged or lost already stay so. Returns True if offsets are missing.
         """
         last = offsets[-1]
         if last - first + 1 == len(offsets):
@@ -217,7 +217,13 @@ class Acquisition:
         states = bytearray(bytes([kind]) * (last - first + 1))
         for offset in offsets:
             states[offset - first] = _OPEN
-        self.states[first - self.first : last - self.first + 1] = states
+        begin, end = first - self.first, last - self.first + 1
+        before = self.states[begin:end]
+        if before.strip(_OPEN_BYTE):
+            for at, state in enumerate(before):
+                if state != _OPEN:
+                    states[at] = state
+        self.states[begin:end] = states
         return True
 
     @property

@@ -167,7 +167,7 @@ class ShareBuffer:
         self._reader: AcquiredReader | None = None  # of a fetch that is decoded in part
         self._returned: list[ReturnedList] = []  # by the last poll, the current list last
         self._is_one_by_one = True  # the caller takes single records
-        self._error: KprotoError | None = None  # of a batch that cannot be decoded
+        self._errors: deque[KprotoError] = deque()  # of batches that cannot be decoded
         self._undecodable: list[ShareRecord] = []  # since the last poll
         self.remaining: Iterator[ShareRecord] = iter(())
         #: How many fetches were begun to be returned.
@@ -264,14 +264,14 @@ class ShareBuffer:
     def _decode_next(self, most: int | None = _LIST_RECORDS) -> ReturnedList | None:
         """Makes the next list, of at most `most` records, the current one; None if there is none.
 
-        Raises the error of a batch that cannot be decoded, after the other records of its fetch.
+        Raises the errors of batches that cannot be decoded, one in each call, after the other
+        records of their fetch.
         """
         while True:
             reader = self._reader
             if reader is None:
-                if self._error is not None:
-                    error, self._error = self._error, None
-                    raise error
+                if self._errors:
+                    raise self._errors.popleft()
                 if not self._fetched:
                     return None
                 fetch = self._fetched.popleft()
@@ -302,7 +302,8 @@ class ShareBuffer:
     def _decode(self, reader: AcquiredReader, most: int | None) -> DecodedRecords:
         decoded = reader.read(most)
         if reader.is_done:
-            self._reader, self._error = None, reader.error
+            self._reader = None
+            self._errors += reader.errors
         self._counts.records += len(decoded.records)
         self._report(decoded.marked)
         return decoded
@@ -372,7 +373,7 @@ class ShareBuffer:
             except KprotoError as error:
                 if not found:
                     raise
-                self._error = error  # the next poll raises it
+                self._errors.appendleft(error)  # the next poll raises it
                 break
             if taken is None:
                 break
@@ -428,7 +429,8 @@ class ShareBuffer:
             if not is_dropped(reader.fetch):
                 continue
             if reader is self._reader:
-                self._reader, self._error = None, reader.error
+                self._reader = None
+                self._errors += reader.errors
             if releases:
                 self._report(reader.release_rest())
         current = self._returned[-1] if self._returned else None

@@ -7,16 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.client.fetch.share.acquired_reader import AcquiredReader, CompletedShareFetch
-from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition
+from kproto.client.fetch.share.acquisition import AcknowledgeType, Acquisition, OffsetState
 from kproto.client.fetch.share.buffer import ShareBuffer
 from kproto.client.observing.counts import ShareCounts
 from kproto.records import MAX_DECOMPRESSED_BYTES, BatchBuilder, encode_message_set, restamp
 from kproto.records import read_batches as read
-from kproto.wire.errors import CorruptBatchError
+from kproto.records.codecs.compression import Codec, codec_for_id
+from kproto.records.magic2 import record_batch, unreadable_records
+from kproto.records.magic2.crc import crc32c
+from kproto.wire.errors import CorruptBatchError, MissingCodecError, UnreadableRecordError
 from kproto.wire.uuid import ZERO_UUID
 
 OPEN = 255
 GAP, ACCEPT, RELEASE = AcknowledgeType.GAP, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE
+REJECT, LOST = AcknowledgeType.REJECT, OffsetState.LOST
 TP = ("t", 0)
 
 
@@ -163,19 +167,115 @@ def test_locks_that_end_drop_the_records_that_are_not_decoded() -> None:
     assert fetch.acquisitions[0].states.count(OPEN) == 1199
 
 
-def test_records_from_a_broken_batch_on_are_released() -> None:
-    broken = bytearray(batch_of([2, 3]))
-    broken[-1] ^= 1
-    data = batch_of([0, 1]) + bytes(broken) + batch_of([5])
-    reader = AcquiredReader(fetch_of(data, [(0, 5)]), MAX_DECOMPRESSED_BYTES)
+def corrupt(offsets: list[int], at: int = -1) -> bytes:
+    """Returns a batch with a wrong byte."""
+    data = bytearray(batch_of(offsets))
+    data[at] ^= 1
+    return bytes(data)
+
+
+def read_all(reader: AcquiredReader, most: int | None = 1) -> list[int]:
     found: list[int] = []
     while not reader.is_done:
-        found += [each.offset for each in reader.read(1).records]
-    assert found == [0, 1]
-    assert isinstance(reader.error, CorruptBatchError)
-    assert (reader.error.topic, reader.error.partition) == TP
+        found += [each.offset for each in reader.read(most).records]
+    return found
+
+
+@pytest.mark.parametrize("most", [1, None])
+def test_corrupt_batch_is_rejected_and_the_batches_after_it_are_returned(most: int | None) -> None:
+    """Java's ShareCompletedFetch rejects the acquired offsets of the batch."""
+    data = batch_of([0, 1]) + corrupt([2, 3]) + batch_of([5]) + corrupt([6]) + batch_of([7, 8])
+    reader = AcquiredReader(fetch_of(data, [(0, 4), (5, 8)]), MAX_DECOMPRESSED_BYTES)
+    assert read_all(reader, most) == [0, 1, 5, 7, 8]
     states = states_of(reader.fetch.acquisitions)
-    assert states == {0: OPEN, 1: OPEN, 2: RELEASE, 3: RELEASE, 4: RELEASE, 5: RELEASE}
+    rejected = {at for at, state in states.items() if state == REJECT}
+    assert (rejected, states[4]) == ({2, 3, 6}, GAP)
+    assert [(type(each), each.base_offset) for each in reader.errors] == [
+        (CorruptBatchError, 2),
+        (CorruptBatchError, 6),
+    ]
+    assert (reader.errors[0].topic, reader.errors[0].partition) == TP
+
+
+def test_wrong_last_offset_of_a_corrupt_batch_rejects_no_later_batch() -> None:
+    data = batch_of([0, 1]) + corrupt([2, 3], 23) + batch_of([4, 5])  # of last_offset_delta
+    reader = AcquiredReader(fetch_of(data, [(0, 5)]), MAX_DECOMPRESSED_BYTES)
+    assert read_all(reader) == [0, 1, 4, 5]
+    states = states_of(reader.fetch.acquisitions)
+    assert [states[at] for at in (1, 2, 3, 4)] == [OPEN, REJECT, REJECT, OPEN]
+
+
+def test_offsets_after_a_batch_without_a_known_end_are_released() -> None:
+    data = batch_of([0, 1]) + corrupt([2, 3], 16) + batch_of([4, 5])  # of the magic
+    reader = AcquiredReader(fetch_of(data, [(0, 5)]), MAX_DECOMPRESSED_BYTES)
+    assert read_all(reader) == [0, 1]
+    states = states_of(reader.fetch.acquisitions)
+    assert [states[at] for at in range(6)] == [OPEN, OPEN, *[RELEASE] * 4]
+    (error,) = reader.errors
+    assert "unknown magic" in str(error)
+
+
+def test_corrupt_batch_that_was_not_acquired_is_no_error() -> None:
+    data = corrupt([0, 1]) + batch_of([2, 3])
+    reader = AcquiredReader(fetch_of(data, [(2, 3)]), MAX_DECOMPRESSED_BYTES)
+    assert read_all(reader) == [2, 3]
+    assert reader.errors == []
+
+
+@pytest.mark.parametrize("most", [1, 2, None])
+def test_unreadable_record_is_rejected_and_its_batch_is_returned(most: int | None) -> None:
+    builder = BatchBuilder()
+    for at in range(4):
+        builder.append(None, b"value-%d" % at, timestamp=0)
+    data = bytearray(builder.build())
+    at = data.index(b"value-2") - 2
+    data[at] = 0x7E  # a key of 63 bytes, which the record does not have
+    crc = crc32c(bytes(data[21:]))
+    data[17:21] = crc.to_bytes(4, "big")
+    reader = AcquiredReader(
+        fetch_of(bytes(data) + batch_of([4]), [(0, 4)]), MAX_DECOMPRESSED_BYTES
+    )
+    assert read_all(reader, most) == [0, 1, 3, 4]
+    states = states_of(reader.fetch.acquisitions)
+    assert {at for at, state in states.items() if state != OPEN} == {2}
+    (error,) = reader.errors
+    assert isinstance(error, UnreadableRecordError)
+    assert (error.record_offset, states[2]) == (2, REJECT)
+
+
+def test_batch_whose_codec_is_missing_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*arguments: object) -> bytes:
+        raise MissingCodecError("no codec")
+
+    packed = BatchBuilder(compression="gzip")
+    packed.append(None, b"x", timestamp=0)
+    data = packed.build() + batch_of([1])
+    gzip = codec_for_id(1)._replace(decompress=missing)
+
+    def codec(number: int) -> Codec:
+        return gzip if number == 1 else codec_for_id(number)
+
+    monkeypatch.setattr(record_batch, "codec_for_id", codec)
+    monkeypatch.setattr(unreadable_records, "codec_for_id", codec)
+    reader = AcquiredReader(fetch_of(data, [(0, 1)]), MAX_DECOMPRESSED_BYTES)
+    assert read_all(reader) == [1]
+    assert states_of(reader.fetch.acquisitions) == {0: RELEASE, 1: OPEN}
+    assert [type(each) for each in reader.errors] == [MissingCodecError]
+
+
+def test_lost_offsets_stay_lost_when_the_records_around_them_are_decoded() -> None:
+    fetch = fetch_of(batch_of([0, 2]), [(0, 2)])
+    fetch.acquisitions[0].lose(1, 1)
+    reader = AcquiredReader(fetch, MAX_DECOMPRESSED_BYTES)
+    assert read_all(reader) == [0, 2]
+    assert states_of(fetch.acquisitions) == {0: OPEN, 1: LOST, 2: OPEN}
+
+
+def test_records_after_the_acquired_ones_are_not_decoded() -> None:
+    reader = AcquiredReader(fetch_of(batch_of([*range(900)]), [(0, 3)]), MAX_DECOMPRESSED_BYTES)
+    assert [each.offset for each in reader.read(4).records] == [0, 1, 2, 3]
+    assert reader.read(4).records == []
+    assert reader.is_done
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -183,3 +283,12 @@ def test_message_set_is_read_as_a_whole(magic: int) -> None:
     data = encode_message_set([(None, b"%d" % at, (), 0) for at in range(4)], magic=magic)
     reader = AcquiredReader(fetch_of(data, [(1, 3)]), MAX_DECOMPRESSED_BYTES)
     assert [each.offset for each in reader.read(None).records] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_part_of_a_compressed_message_set_is_read(magic: int) -> None:
+    data = encode_message_set(
+        [(None, b"%d" % at, (), 0) for at in range(4)], magic=magic, compression="gzip"
+    )
+    reader = AcquiredReader(fetch_of(data, [(1, 2)]), MAX_DECOMPRESSED_BYTES)
+    assert [each.offset for each in reader.read(None).records] == [1, 2]

@@ -246,14 +246,14 @@ def test_impossible_ranges_are_refused(ranges: list[tuple[int, int]]) -> None:
         acquired_ranges(PartitionData(acquired_records=acquired), TP)
 
 
-def test_batch_that_cannot_be_decoded_is_released_and_its_error_raised_once() -> None:
+def test_corrupt_batch_is_rejected_and_its_error_raised_once() -> None:
     buffer = Buffer(is_explicit=True)
     (its,) = buffer.fetched((0, 3), batches=((0, 1), (2, 3)), damage=True)
     assert offsets(buffer, 2) == [0, 1]
     with pytest.raises(CorruptBatchError) as raised:
         buffer.take_record()
     assert (raised.value.topic, raised.value.partition) == TP
-    assert list(its.states) == [OPEN, OPEN, RELEASE, RELEASE]
+    assert list(its.states) == [OPEN, OPEN, REJECT, REJECT]
     assert buffer.take_record() is None
 
 
