@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from ...wire.errors import KprotoError
+from ...wire.errors import ConfigurationError, KprotoError, UnsupportedVersionError
 from ...wire.uuid import Uuid
 from ..commits.offset_requests import CommittedOffset, checked_commits
 from ..core.gather import gather_all
 from ..metadata.cluster import TopicPartition
 from .arguments import checked_map, checked_names, checked_partitions
+from .errors import AdminError
 from .group_offsets import (
     NamedOrId,
     PartitionLag,
@@ -26,6 +27,7 @@ from .group_offsets import (
 )
 from .offset_admin import OffsetAdmin
 from .offsets import OffsetSpec
+from .share_groups import describe_share_groups_call
 
 __all__ = ["GroupOffsetAdmin", "GroupsAndPartitions"]
 
@@ -127,11 +129,17 @@ class GroupOffsetAdmin(OffsetAdmin):
 
         Without `partitions`, returns the partitions for which the group has committed offsets. With
         `read_committed` the log end is the last stable offset. Raises AdminError by partition, or
-        by group id if the offsets of the group cannot be listed.
+        by group id if the offsets of the group cannot be listed, and ConfigurationError for a share
+        group, which commits no offsets: `list_share_group_offsets` has its lag.
         """
         tps = None if partitions is None else checked_partitions("partitions", partitions)
         found = await self.list_consumer_group_offsets({group_id: tps}, timeout_ms=timeout_ms)
         committed = found[group_id]
+        if not any(committed.values()) and await self._is_share_group(group_id, timeout_ms):
+            raise ConfigurationError(
+                f"{group_id!r} is a share group, which commits no offsets: call "
+                "list_share_group_offsets, whose results have the lag"
+            )
         starts: dict[TopicPartition, OffsetSpec] = dict.fromkeys(committed, "earliest")
         ends: dict[TopicPartition, OffsetSpec] = dict.fromkeys(committed, "latest")
         both = await gather_all(
@@ -145,6 +153,15 @@ class GroupOffsetAdmin(OffsetAdmin):
             tp: lag_of(its, log_starts[tp].offset, log_ends[tp].offset)
             for tp, its in committed.items()
         }
+
+    async def _is_share_group(self, group_id: str, timeout_ms: int | None) -> bool:
+        """Returns True for a share group; False if brokers have no share groups (before 4.1)."""
+        call = describe_share_groups_call(operations=False)
+        try:
+            await self._requester.by_part(call, [group_id], timeout_ms)
+        except (AdminError, UnsupportedVersionError):
+            return False
+        return True
 
     # Streams groups: their offsets are those of a group of consumers.
 
