@@ -44,15 +44,26 @@ def decode_as_java(text: bytes) -> str:
         return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", text).decode("utf-8", "replace")
 
 
-# Header blocks of a topic mostly have the same names and values of the same lengths. Such a block
-# is decoded with a `Struct.unpack` and a comparison of the bytes between the values. The cache maps
-# the length of a block to the unpack function, the bytes before each value, and each name with the
-# index of its value in the unpacked tuple. A plain loop over the names takes half as long as
-# `list(zip(…))`.
+# Header blocks of a topic mostly have the same names, values of the same lengths, and some values
+# that are equal in all blocks. Such a block is decoded with a `Struct.unpack` and a comparison of
+# the bytes between the values that differ; the blocks share the other headers. The cache maps the
+# length of a block to the items of a template:
+# - the unpack function;
+# - the bytes before each value that differs, and those after the last one;
+# - the headers of a block;
+# - for each value that differs: the index of its header, the name, its index in the unpacked tuple;
+# - the start and the end of each value in the block; -1 for null.
+# The first template of a length has the values of one block. After each block with another value
+# of a header, the new template has one value more that differs.
 _Template: TypeAlias = (
-    "tuple[Callable[[bytes], tuple[bytes, ...]], tuple[bytes, ...], tuple[tuple[str, int], ...]]"
+    "tuple[Callable[[bytes], tuple[bytes, ...]], tuple[bytes, ...], list[Header], "
+    "tuple[tuple[int, str, int], ...], list[int]]"
 )
 _templates: Final[dict[int, _Template]] = {}
+# Maps the length of blocks to the number of blocks whose values had other bounds than the template.
+# If the bounds often change, learning each block would take longer than it saves.
+_other_bounds: Final[dict[int, int]] = {}
+_LEARN_ONE_IN: Final = 4
 _MAX_TEMPLATES: Final = 512
 _MAX_TEMPLATE_HEADERS: Final = 64
 _MAX_TEMPLATE_BYTES: Final = 4096
@@ -68,12 +79,12 @@ def decode_headers(block: bytes) -> list[Header]:
     """
     template = None if __compiled__ else _templates.get(len(block))
     if template is not None:
-        unpack, expected, value_indexes = template
+        unpack, expected, shared, differing, _ = template
         parts = unpack(block)
         if parts[::2] == expected:
-            headers: list[Header] = []
-            for name, index in value_indexes:
-                headers.append((name, parts[index]))
+            headers = shared.copy()
+            for index, name, part in differing:
+                headers[index] = name, parts[part]
             return headers
     try:
         return read_headers(block, 0, len(block))
@@ -96,13 +107,12 @@ def decode_headers_of(records: Iterable[Any]) -> None:
             continue
         template = None if __compiled__ else find(len(block))  # `decode_headers` inlined
         if template is not None:
-            unpack, expected, value_indexes = template
+            unpack, expected, shared, differing, _ = template
             parts = unpack(block)
             if parts[::2] == expected:
-                headers: list[Header] = []
-                for name, index in value_indexes:
-                    headers.append((name, parts[index]))
-                record._headers = headers
+                record._headers = headers = shared.copy()
+                for index, name, part in differing:
+                    headers[index] = name, parts[part]
                 continue
         try:
             record._headers = decode_headers(block)
@@ -137,7 +147,7 @@ def read_headers(block: bytes, pos: i64, size: i64) -> list[Header]:
         and 0 < count <= _MAX_TEMPLATE_HEADERS
         and size <= _MAX_TEMPLATE_BYTES
     )
-    bounds: list[int] | None = [] if regular else None  # of the values
+    bounds: list[int] = []  # of the values
     for _ in range(count):
         length = block[pos]
         pos += 1
@@ -155,19 +165,19 @@ def read_headers(block: bytes, pos: i64, size: i64) -> list[Header]:
             length, pos = read_varint(block, end)
         if length & 1:  # any negative length means null, as in Kafka's DefaultRecord
             headers.append((name, None))
-            bounds = None
+            bounds.append(-1)
+            bounds.append(-1)
             continue
         end = pos + (length >> 1)
         if end > size:
             raise ValueError(f"header {name!r}: value longer than the block")
         headers.append((name, block[pos:end]))
-        if bounds is not None:
-            bounds.append(pos)
-            bounds.append(end)
+        bounds.append(pos)
+        bounds.append(end)
         pos = end
     if pos != size:
         raise ValueError(f"{size - pos} bytes after the last header")
-    if bounds:
+    if regular:
         _learn_template(block, bounds, headers)
     return headers
 
@@ -180,15 +190,38 @@ def _decode_name(raw: bytes) -> str:
 
 
 def _learn_template(block: bytes, bounds: list[int], headers: list[Header]) -> None:
-    """Adds a block to the cache; `bounds` are the start and the end of each value."""
+    """Adds a block to the cache; `bounds` are the start and the end of each value, -1 for null.
+
+    If the cache has a template with other bounds, replaces it only for one block in four.
+    """
+    size = len(block)
+    known = _templates.get(size)
+    differs = [False] * len(headers)
+    if known is None:
+        if len(_templates) >= _MAX_TEMPLATES:
+            _templates.clear()
+            _other_bounds.clear()
+    elif known[4] == bounds:
+        # The bounds are equal, so the numbers of headers are equal, too.
+        differs = [old != new for old, new in zip(known[2], headers, strict=True)]
+        for index, _, _ in known[3]:
+            differs[index] = True
+    else:
+        _other_bounds[size] = misses = _other_bounds.get(size, 0) + 1
+        if misses % _LEARN_ONE_IN:
+            return
     expected: list[bytes] = []
     layout: list[str] = []
+    differing: list[tuple[int, str, int]] = []
     value_end = 0
-    for start, end in zip(bounds[::2], bounds[1::2], strict=True):
-        expected.append(block[value_end:start])
-        layout.append(f"{start - value_end}s{end - start}s")
-        value_end = end
-    if len(_templates) >= _MAX_TEMPLATES:
-        _templates.clear()
-    value_indexes = tuple([(name, 2 * index + 1) for index, (name, _) in enumerate(headers)])
-    _templates[len(block)] = (Struct("".join(layout)).unpack, tuple(expected), value_indexes)
+    for index, (name, value) in enumerate(headers):
+        if value is not None and differs[index]:
+            start, end = bounds[2 * index], bounds[2 * index + 1]
+            differing.append((index, name, 2 * len(expected) + 1))
+            expected.append(block[value_end:start])
+            layout.append(f"{start - value_end}s{end - start}s")
+            value_end = end
+    expected.append(block[value_end:])
+    layout.append(f"{size - value_end}s")
+    unpack = Struct("".join(layout)).unpack
+    _templates[size] = unpack, tuple(expected), headers.copy(), tuple(differing), bounds

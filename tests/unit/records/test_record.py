@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.records import Header, NewRecord, Record, RecordBatch, encode_batch, read_records
-from kproto.records.header_block import _MAX_TEMPLATES, _templates, decode_headers
+from kproto.records.header_block import (
+    _LEARN_ONE_IN,
+    _MAX_TEMPLATES,
+    _other_bounds,
+    _templates,
+    decode_headers,
+)
 from kproto.records.varints import encode_varint
 from kproto.wire.compiled import __compiled__
 from kproto.wire.errors import CorruptBatchError
@@ -77,6 +83,52 @@ def test_the_templates_are_bounded() -> None:
         row: list[Header] = [("name", b"x" * size)]
         assert read_back([row, row]) == [row, row]
     assert len(_templates) <= _MAX_TEMPLATES
+
+
+shapes = st.sampled_from(["same", "changing", "null or empty", "null"])
+
+
+@given(st.data(), st.lists(shapes, min_size=1, max_size=5), st.integers(1, 30))
+def test_values_that_many_blocks_share_do_not_leak_into_other_blocks(
+    data: st.DataObject, kinds: list[str], count: int
+) -> None:
+    values = {
+        "same": st.just(b"same") | st.just(b"rare"),
+        "changing": st.binary(min_size=4, max_size=4),
+        "null or empty": st.none() | st.just(b""),
+        "null": st.none(),
+    }
+    row = st.tuples(*(values[kind] for kind in kinds))
+    rows = data.draw(st.lists(row, min_size=count, max_size=count))
+    names = [f"h{at}" for at in range(len(kinds))]
+    expected: list[list[Header]] = [list(zip(names, row, strict=True)) for row in rows]
+    for headers_of_row in (read := read_back(expected)):
+        headers_of_row.append(("own", b"list"))  # changes the headers of no other record
+    assert [headers_of_row[:-1] for headers_of_row in read] == expected
+
+
+@pytest.mark.skipif(__compiled__, reason="compiled code uses no templates")
+def test_headers_with_equal_values_are_shared_between_records() -> None:
+    rows: list[list[Header]] = [[("type", b"t"), ("id", b"%03d" % at)] for at in range(8)]
+    read = read_back(rows)
+    assert read == rows
+    assert read[-1][0] is read[-2][0]
+
+
+@pytest.mark.skipif(__compiled__, reason="compiled code uses no templates")
+def test_blocks_of_equal_length_replace_a_template_only_sometimes() -> None:
+    short, long = b"\x02\x02a\x02b", b"\x02\x00\x04bc"
+    assert len(short) == len(long)
+    _templates.clear()
+    _other_bounds.clear()
+    assert decode_headers(short) == [("a", b"b")]
+    learned = _templates[len(short)]
+    assert decode_headers(long) == [("", b"bc")]
+    assert _templates[len(short)] is learned
+    for _ in range(_LEARN_ONE_IN):
+        assert decode_headers(long) == [("", b"bc")]
+    assert _templates[len(short)] is not learned
+    assert decode_headers(short) == [("a", b"b")]
 
 
 def test_lists_of_headers_are_not_shared() -> None:
