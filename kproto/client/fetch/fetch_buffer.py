@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
-from operator import length_hint
 from typing import Any, TypeAlias, TypeVar
 
 from ...records import Record
@@ -34,6 +33,7 @@ from .completed_fetch import (
 from .fetch_options import DEFAULT_FETCH_OPTIONS
 from .in_flight_records import AdaptiveBatchSize, InFlightRange, PollMarker
 from .partition_state import TopicPartitionState
+from .remaining_records import RemainingRecords
 
 __all__ = ["DecodeList", "FetchBuffer", "RecordInterceptor"]
 
@@ -67,12 +67,12 @@ class FetchBuffer:
         "_in_flight",
         "_interceptor",
         "_last_taken",
+        "_left",
         "_paused",
         "_polls",
         "_ready_of",
         "_source",
         "_source_batches",
-        "_unreturned",
         "batch_size",
         "max_decompressed_bytes",
         "ready",
@@ -92,11 +92,12 @@ class FetchBuffer:
         self.ready: OrderedDict[CompletedFetch, None] = OrderedDict()
         self._ready_of: dict[TopicPartitionState, list[CompletedFetch]] = {}
         self._paused: dict[TopicPartitionState, list[CompletedFetch]] = {}
-        # Iterations read `remaining` directly, without a call. `_unreturned` has all records left
-        # of the list; with a `batch_size`, `remaining` has only the first of them.
+        # Iterations read `remaining` directly, without a call. `_left` has all records left of the
+        # list; with a `batch_size`, `remaining` has only the first of them.
         self.remaining: Iterator[Record] = iter(())
-        self._unreturned = self.remaining
-        # The list that is iterated by record; fetch and batches of the last list of records.
+        self._left = RemainingRecords([])
+        # The list that is iterated by record, without its records; fetch and batches of the last
+        # list of records.
         self._current: FetchedRecords | None = None
         self._source: CompletedFetch | None = None
         self._source_batches: list[UnreadBatch] = []
@@ -166,9 +167,7 @@ class FetchBuffer:
         state = self._by_record
         if state is None:
             return self._in_flight
-        assert self._current is not None, "a record of it is in flight"
-        records = self._current.records
-        offset = records[len(records) - length_hint(self._unreturned) - 1].offset
+        offset = self._left.last_offset
         return {state: InFlightRange(state, offset, offset + 1)}
 
     def _set_in_flight(self, in_flight: Mapping[TopicPartitionState, InFlightRange]) -> None:
@@ -197,7 +196,7 @@ class FetchBuffer:
     @property
     def is_empty(self) -> bool:
         """True if no record is left to return, except records of paused partitions."""
-        return not self.ready and not length_hint(self._unreturned)
+        return not self.ready and not self._left
 
     # Positions
 
@@ -212,9 +211,10 @@ class FetchBuffer:
     def position_of(self, state: TopicPartitionState) -> int:
         """Returns the offset of the next record to be polled; `state` must have a position."""
         source = self._source
-        left = length_hint(self._unreturned)
-        if left and self._current is not None and source is not None and source.state is state:
-            return self._current.records[-left].offset
+        if source is not None and source.state is state:
+            next_offset = self._left.next_offset
+            if next_offset is not None:
+                return next_offset
         for fetch in self._paused.get(state, ()):
             return fetch.position
         for fetch in self._ready_of.get(state, ()):
@@ -239,10 +239,9 @@ class FetchBuffer:
             state.tp: fetches[0].position for state, fetches in self._paused.items() if fetches
         }
         found |= {fetch.state.tp: fetch.position for fetch in reversed(self.ready)}
-        left = length_hint(self._unreturned)
-        if left and self._current is not None:
-            tp = (self._current.topic, self._current.partition)
-            found[tp] = self._current.records[-left].offset
+        next_offset = self._left.next_offset
+        if next_offset is not None and self._current is not None:
+            found[self._current.topic, self._current.partition] = next_offset
         return found
 
     # Adding and taking
@@ -274,18 +273,20 @@ class FetchBuffer:
 
         Returns the first record.
         """
+        self._keep(fetched, fetched.records)
+        first = next(self._left.iterator)
         self._by_record = self.last_taken
-        self._current = fetched
-        self._unreturned = iter(fetched.records)
-        first = next(self._unreturned)
         self._limit_batch()
         return first
 
+    def _keep(self, fetched: FetchedRecords, records: list[Record]) -> None:
+        """Stores `records`, the last records of `fetched`, as those that are left."""
+        self._current = fetched._replace(records=[])
+        self._left = RemainingRecords(records)
+
     def _limit_batch(self) -> None:
-        size = self.batch_size
-        self.remaining = (
-            self._unreturned if size is None else islice(self._unreturned, size.size - 1)
-        )
+        size, left = self.batch_size, self._left.iterator
+        self.remaining = left if size is None else islice(left, size.size - 1)
 
     def take_record(self) -> Record | None:
         """Returns the next record of the iterated list, or the first record of the next list.
@@ -294,7 +295,9 @@ class FetchBuffer:
         """
         source = self._source
         if source is not None and self._current is not None:
-            for record in self._unreturned:  # the next part of the same list, which is not copied
+            for (
+                record
+            ) in self._left.iterator:  # the next part of the same list, which is not copied
                 self._by_record = source.state
                 self._limit_batch()
                 return record
@@ -379,10 +382,7 @@ class FetchBuffer:
 
     def _keep_after(self, fetched: FetchedRecords, count: int) -> None:
         """Stores, for the next take, the records of `fetched` after the first `count` records."""
-        self._current = fetched
-        self._unreturned = iter(fetched.records)
-        for _ in islice(self._unreturned, count):
-            pass
+        self._keep(fetched, fetched.records[count:])
         self.remaining = iter(())  # an iteration polls first
 
     def take_values(self) -> FetchedValues | None:
@@ -472,7 +472,7 @@ class FetchBuffer:
         return None
 
     def _take_remaining(self) -> FetchedRecords | None:
-        left = list(self._unreturned)
+        left = list(self._left.iterator)
         if not left or self._current is None:
             return None
         if self._source is not None:
@@ -506,9 +506,11 @@ class FetchBuffer:
         self._remove(state)
         current = self._current
         if current is not None and (current.topic, current.partition) == state.tp:
-            for _ in self._unreturned:  # another thread may step the iterator, and finds it empty
+            for (
+                _
+            ) in self._left.iterator:  # another thread may step the iterator, and finds it empty
                 pass
-            self.remaining = self._unreturned = iter(())
+            self.remaining = iter(())
             self._current = None
             self._set_in_flight(in_flight)  # the rest of its list is gone
         self._paused.pop(state, None)
