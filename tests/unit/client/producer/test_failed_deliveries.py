@@ -484,7 +484,7 @@ async def test_unread_failures_are_dropped_without_a_flush() -> None:
 
 async def test_dropped_failures_that_a_caller_reads_later_are_not_reported() -> None:
     async with enqueued(undelivered_bytes=0) as made:
-        await made.producer._until_batches_completed()
+        await made.producer._closer.until_batches_completed()
         assert made.producer._accumulator.failed_deliveries.dropped == {"t": 10}
         for each in made.deliveries[:8]:
             with pytest.raises(DeliveryError):
