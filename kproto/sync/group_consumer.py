@@ -81,6 +81,134 @@ class GroupConsumer(RecordStream[_GroupConsumer[K, V, U], K, V, U]):
         """
         self._end(lambda: self._wrapped.close(leave, timeout_ms=timeout_ms))
 
+    def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
+        """Replaces the subscription. If the new subscription differs, the group rebalances.
+
+        A pattern matches whole names. Raises ConfigurationError for an invalid topic, if partitions
+        are assigned manually, and once the consumer is closed. During `run`, also raises
+        ConfigurationError if the subscription matches the dead letter topic, or if a compiled
+        pattern does not match all retry topics.
+        """
+        self._call_plain(self._wrapped.subscribe, topics)
+
+    def unsubscribe(self) -> None:
+        """Ends the subscription: the member revokes all partitions in the background.
+
+        A dynamic member also leaves the group; the member joins again after `subscribe`.
+        """
+        self._call_plain(self._wrapped.unsubscribe)
+
+    def enforce_rebalance(self, reason: str = "") -> None:
+        """Requests a rebalance of a classic group; brokers log the `reason` (KIP-800).
+
+        The call has no effect in the consumer protocol, because the coordinator assigns the
+        partitions. Raises ConfigurationError for manually assigned partitions, and once the
+        consumer is closed.
+        """
+        self._call_plain(self._wrapped.enforce_rebalance, reason)
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The assigned partitions."""
+        return self._read(lambda: self._wrapped.assignment)
+
+    def position(self, partition: TopicPartition) -> int:
+        """Returns the position of a partition, the offset of its next record.
+
+        Looks the position up if it is unknown. Raises ConfigurationError if the partition is not
+        assigned, or if its topic was recreated and the group has not assigned the new topic yet.
+        Raises NoCommittedOffsetError if `start` is "none" and the group has no committed offset.
+        Raises BrokerResponseError for errors of a broker.
+        """
+        return self._call(self._wrapped.position, partition)
+
+    def seek(self, partition: TopicPartition, where: int | Literal["earliest", "latest"]) -> None:
+        """Sets the position of a partition to an offset, or to the start or the end of its log.
+
+        Buffered records of the partition are dropped. Raises ConfigurationError for a partition
+        that is not assigned, and for an invalid offset.
+        """
+        self._call_plain(self._wrapped.seek, partition, where)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Stops fetching and returning records of `partitions`, which stay assigned.
+
+        `resume` ends the pause. A revocation also ends the pause of a partition: `on_assigned` can
+        pause the partition again. Raises ConfigurationError for a partition that is not assigned.
+        """
+        self._call_plain(self._wrapped.pause, *partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Ends the pause of `partitions`: the consumer fetches and returns their next records.
+
+        Raises ConfigurationError for a partition that is not assigned.
+        """
+        self._call_plain(self._wrapped.resume, *partitions)
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that are paused."""
+        return self._read(lambda: self._wrapped.paused)
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """Returns, for each assigned partition, the number of offsets from the position to the end.
+
+        The end is the present high watermark, or with `read_committed` the last stable offset.
+        Partitions that no longer exist or have no position are left out. Raises the errors of
+        `position`.
+        """
+        return self._call(self._wrapped.lag)
+
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | None]:
+        """Returns, for each partition, the first offset with a timestamp at or after its time.
+
+        The offset is None if there is no such record. Times are in ms since 1970. Raises
+        ConfigurationError for an invalid time, and BrokerResponseError.
+        """
+        return self._call(self._wrapped.offsets_for_times, times)
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int] | ReturnedRecords | None = None,
+        metadata: str = "",
+    ) -> None:
+        """Commits the offsets of all processed records, or the given `offsets`.
+
+        `offsets` maps partitions to the offset of the next record to be read. Instead, it may be a
+        record, list or batch that an iteration returned, or the result of `poll`. The records that
+        the last poll returned do not count as processed: `commit` commits their offsets only if the
+        caller passes these records. `metadata` is stored with each offset. A commit waits for
+        earlier commits, and is retried for `api_timeout_ms` after retriable errors. Raises
+        CommitFailedError if this member may not commit the partitions now, BrokerResponseError if
+        the broker refuses the commit, RequestTimeoutError, and ConfigurationError for invalid
+        offsets.
+        """
+        self._call(self._wrapped.commit, offsets, metadata)
+
+    def seek_to_committed(self) -> None:
+        """Moves the positions of all assigned partitions back to the committed offsets.
+
+        Call it after the abort of a transaction, so that the consumer returns the records of the
+        transaction again. Waits while an open transaction has pending offsets of the partitions
+        (KIP-447). A partition without a committed offset moves to its start offset. Buffered
+        records are dropped. Raises BrokerResponseError and other errors of the requests, and moves
+        no position after such an error. Raises ConfigurationError during `run`, and once the
+        consumer is closed.
+        """
+        self._call(self._wrapped.seek_to_committed)
+
+    def committed(
+        self, *partitions: TopicPartition
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """Returns the committed offsets of `partitions`, by default of the assigned partitions.
+
+        An offset is None if the group has committed no offset of the partition. An offset that was
+        committed for a deleted topic of the same name does not count. Raises BrokerResponseError.
+        """
+        return self._call(self._wrapped.committed, *partitions)
+
     @overload
     def run(
         self,
@@ -217,131 +345,3 @@ class GroupConsumer(RecordStream[_GroupConsumer[K, V, U], K, V, U]):
             transactional_id,
             arguments,
         )
-
-    def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
-        """Replaces the subscription. If the new subscription differs, the group rebalances.
-
-        A pattern matches whole names. Raises ConfigurationError for an invalid topic, if partitions
-        are assigned manually, and once the consumer is closed. During `run`, also raises
-        ConfigurationError if the subscription matches the dead letter topic, or if a compiled
-        pattern does not match all retry topics.
-        """
-        self._call_plain(self._wrapped.subscribe, topics)
-
-    def unsubscribe(self) -> None:
-        """Ends the subscription: the member revokes all partitions in the background.
-
-        A dynamic member also leaves the group; the member joins again after `subscribe`.
-        """
-        self._call_plain(self._wrapped.unsubscribe)
-
-    def enforce_rebalance(self, reason: str = "") -> None:
-        """Requests a rebalance of a classic group; brokers log the `reason` (KIP-800).
-
-        The call has no effect in the consumer protocol, because the coordinator assigns the
-        partitions. Raises ConfigurationError for manually assigned partitions, and once the
-        consumer is closed.
-        """
-        self._call_plain(self._wrapped.enforce_rebalance, reason)
-
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The assigned partitions."""
-        return self._read(lambda: self._wrapped.assignment)
-
-    def position(self, partition: TopicPartition) -> int:
-        """Returns the position of a partition, the offset of its next record.
-
-        Looks the position up if it is unknown. Raises ConfigurationError if the partition is not
-        assigned, or if its topic was recreated and the group has not assigned the new topic yet.
-        Raises NoCommittedOffsetError if `start` is "none" and the group has no committed offset.
-        Raises BrokerResponseError for errors of a broker.
-        """
-        return self._call(self._wrapped.position, partition)
-
-    def seek(self, partition: TopicPartition, where: int | Literal["earliest", "latest"]) -> None:
-        """Sets the position of a partition to an offset, or to the start or the end of its log.
-
-        Buffered records of the partition are dropped. Raises ConfigurationError for a partition
-        that is not assigned, and for an invalid offset.
-        """
-        self._call_plain(self._wrapped.seek, partition, where)
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Stops fetching and returning records of `partitions`, which stay assigned.
-
-        `resume` ends the pause. A revocation also ends the pause of a partition: `on_assigned` can
-        pause the partition again. Raises ConfigurationError for a partition that is not assigned.
-        """
-        self._call_plain(self._wrapped.pause, *partitions)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        """Ends the pause of `partitions`: the consumer fetches and returns their next records.
-
-        Raises ConfigurationError for a partition that is not assigned.
-        """
-        self._call_plain(self._wrapped.resume, *partitions)
-
-    @property
-    def paused(self) -> frozenset[TopicPartition]:
-        """The partitions that are paused."""
-        return self._read(lambda: self._wrapped.paused)
-
-    def lag(self) -> dict[TopicPartition, int]:
-        """Returns, for each assigned partition, the number of offsets from the position to the end.
-
-        The end is the present high watermark, or with `read_committed` the last stable offset.
-        Partitions that no longer exist or have no position are left out. Raises the errors of
-        `position`.
-        """
-        return self._call(self._wrapped.lag)
-
-    def offsets_for_times(
-        self, times: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int | None]:
-        """Returns, for each partition, the first offset with a timestamp at or after its time.
-
-        The offset is None if there is no such record. Times are in ms since 1970. Raises
-        ConfigurationError for an invalid time, and BrokerResponseError.
-        """
-        return self._call(self._wrapped.offsets_for_times, times)
-
-    def commit(
-        self,
-        offsets: Mapping[TopicPartition, int] | ReturnedRecords | None = None,
-        metadata: str = "",
-    ) -> None:
-        """Commits the offsets of all processed records, or the given `offsets`.
-
-        `offsets` maps partitions to the offset of the next record to be read. Instead, it may be a
-        record, list or batch that an iteration returned, or the result of `poll`. The records that
-        the last poll returned do not count as processed: `commit` commits their offsets only if the
-        caller passes these records. `metadata` is stored with each offset. A commit waits for
-        earlier commits, and is retried for `api_timeout_ms` after retriable errors. Raises
-        CommitFailedError if this member may not commit the partitions now, BrokerResponseError if
-        the broker refuses the commit, RequestTimeoutError, and ConfigurationError for invalid
-        offsets.
-        """
-        self._call(self._wrapped.commit, offsets, metadata)
-
-    def seek_to_committed(self) -> None:
-        """Moves the positions of all assigned partitions back to the committed offsets.
-
-        Call it after the abort of a transaction, so that the consumer returns the records of the
-        transaction again. Waits while an open transaction has pending offsets of the partitions
-        (KIP-447). A partition without a committed offset moves to its start offset. Buffered
-        records are dropped. Raises BrokerResponseError and other errors of the requests, and moves
-        no position after such an error. Raises ConfigurationError during `run`, and once the
-        consumer is closed.
-        """
-        self._call(self._wrapped.seek_to_committed)
-
-    def committed(
-        self, *partitions: TopicPartition
-    ) -> dict[TopicPartition, CommittedOffset | None]:
-        """Returns the committed offsets of `partitions`, by default of the assigned partitions.
-
-        An offset is None if the group has committed no offset of the partition. An offset that was
-        committed for a deleted topic of the same name does not count. Raises BrokerResponseError.
-        """
-        return self._call(self._wrapped.committed, *partitions)

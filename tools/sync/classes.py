@@ -18,16 +18,18 @@ class SyncClass:
     """One class: where it is, where its blocking form is, and what differs.
 
     `module` and `target` are paths below `kproto/client` and `kproto/sync`, without `.py`. `bases`
-    are the base classes; `{wrapped}` stands for the alias of the asyncio class. `bodies` has the
-    code of a method: `{args}` stands for its arguments as they are passed on, and `{items}` for the
-    items of a dict of them. `imports` has the modules of names that the asyncio module does not
-    import; `type:` marks a name that only type checkers import.
+    are the base classes; `{wrapped}` stands for the alias of the asyncio class. `inherited` maps
+    modules to base classes of the asyncio class whose methods the blocking class has itself.
+    `bodies` has the code of a method: `{args}` stands for its arguments as they are passed on, and
+    `{items}` for the items of a dict of them. `imports` has the modules of names that the asyncio
+    module does not import; `type:` marks a name that only type checkers import.
     """
 
     name: str
     module: str
     target: str
     bases: str = "Wrapper[{wrapped}]"
+    inherited: Mapping[str, str] = field(default_factory=dict)
     #: Of a class with methods that only the client itself needs: the public ones.
     only: frozenset[str] | None = None
     #: The types of its public attributes.
@@ -151,6 +153,7 @@ CLASSES: Final = (
         "consumer/group_consumer",
         "group_consumer",
         bases="RecordStream[{wrapped}[K, V, U], K, V, U]",
+        inherited={"consumer/processing_stream": "ProcessingStream"},
         imports={
             "RecordStream": ".record_stream",
             "HandlerTransaction": ".handler_transaction",

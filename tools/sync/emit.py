@@ -63,20 +63,21 @@ def emitted(cls: SyncClass) -> str:
 
 
 class _Module:
-    """The asyncio module of a class, and the text of the blocking module."""
+    """The asyncio modules of a class, and the text of the blocking module."""
 
     def __init__(self, cls: SyncClass) -> None:
         self.cls = cls
-        source = ROOT / f"kproto/client/{cls.module}.py"
-        self.tree = ast.parse(source.read_text(encoding="utf-8"))
-        self.package = ["kproto", "client", *cls.module.split("/")[:-1]]
         self.alias = f"_{cls.name}"
-        self.imports = dict(self._imports())
-        self.class_node = next(
-            node
-            for node in self.tree.body
-            if isinstance(node, ast.ClassDef) and node.name == cls.name
+        self.trees = {module: _tree(module) for module in [cls.module, *cls.inherited]}
+        self.tree = self.trees[cls.module]
+        self.imports: dict[str, str] = {}
+        for module, tree in self.trees.items():
+            self.imports.update(_imports(module, tree))
+        self.class_node = _class_node(self.tree, cls.name)
+        inherited = (
+            _class_node(self.trees[module], name) for module, name in cls.inherited.items()
         )
+        self.body = [each for node in (self.class_node, *inherited) for each in node.body]
 
     def text(self) -> str:
         code = "\n".join(self._class_lines())
@@ -102,7 +103,7 @@ class _Module:
         for name in self._public_attributes():
             yield f"\n    @property\n    def {name}(self) -> {cls.attributes[name]}:"
             yield f'        """{_ATTRIBUTES[name]}"""\n        return self._wrapped.{name}'
-        for each in node.body:
+        for each in self.body:
             if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and self._is_public(each):
                 yield ""
                 yield from self._method_lines(each)
@@ -197,18 +198,6 @@ class _Module:
 
     # Names
 
-    def _imports(self) -> Iterator[tuple[str, str]]:
-        """Yields the names that the asyncio module imports, as `module:name`."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.ImportFrom):
-                parts = self.package[: len(self.package) + 1 - node.level] if node.level else []
-                module = ".".join([*parts, *([node.module] if node.module else [])])
-                for each in node.names:
-                    yield each.asname or each.name, f"{module}:{each.name}"
-            elif isinstance(node, ast.Import):
-                for each in node.names:
-                    yield each.asname or each.name, each.name
-
     def _import_lines(self, code: ast.Module) -> Iterator[str]:
         """Yields the imports of the names in `code`. Raises LookupError for an unknown name."""
         local = _local_names(code)
@@ -253,8 +242,8 @@ class _Module:
         raise LookupError(f"{cls.name}: {name}: add its module to `imports` in tools/sync/classes")
 
     def _type_variable(self, name: str) -> str | None:
-        """Returns the definition of a type variable in the asyncio module; None if it is none."""
-        for node in self.tree.body:
+        """Returns the definition of a type variable in an asyncio module; None if it is none."""
+        for node in (each for tree in self.trees.values() for each in tree.body):
             if (
                 name in _defined(node)
                 and isinstance(node, ast.Assign)
@@ -267,6 +256,29 @@ class _Module:
     def _type_variables(self, code: str) -> list[str]:
         names = {each.id for each in ast.walk(ast.parse(code)) if isinstance(each, ast.Name)}
         return [text for name in sorted(names) if (text := self._type_variable(name))]
+
+
+def _tree(module: str) -> ast.Module:
+    """Returns the syntax tree of a module, whose path is below `kproto/client`."""
+    return ast.parse((ROOT / f"kproto/client/{module}.py").read_text(encoding="utf-8"))
+
+
+def _class_node(tree: ast.Module, name: str) -> ast.ClassDef:
+    return next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+
+
+def _imports(path: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yields the names that an asyncio module imports, as `module:name`."""
+    package = ["kproto", "client", *path.split("/")[:-1]]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            parts = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*parts, *([node.module] if node.module else [])])
+            for each in node.names:
+                yield each.asname or each.name, f"{module}:{each.name}"
+        elif isinstance(node, ast.Import):
+            for each in node.names:
+                yield each.asname or each.name, each.name
 
 
 @cache

@@ -1,7 +1,7 @@
 """`GroupConsumer`: reads partitions that its group assigns, or manually assigned partitions.
 
-It is composed of the poll loop (`record_stream`), the rebalance listener, the committer and
-auto-commit, the processing of `run()`, and the group member, which handles no records.
+It is composed of the poll loop (`record_stream`), `run` (`processing_stream`), the rebalance
+listener, the committer and auto-commit, and the group member, which handles no records.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
-from ...records import Record
 from ...records.type_variables import K, U, V
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
@@ -24,7 +23,6 @@ from ..commits.offset_requests import CommittedOffset
 from ..commits.transactional_commit import TransactionalCommit
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.start_options import (
-    LAST_OFFSET,
     GroupStart,
     check_group_start,
     parse_start,
@@ -37,31 +35,18 @@ from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.checks import checked_tp
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from ..processing.handler_transaction import HandlerTransaction
-from ..processing.handlers import (
-    BatchFailures,
-    BatchHandler,
-    RecordHandler,
-    record_handler,
-    with_codecs,
-)
-from ..processing.run_summary import RunSummary
 from ..processing.settings import (
-    RunArguments,
     RunSettings,
-    TransactionalRunArguments,
-    run_settings,
 )
-from ..processing.transactional_handlers import TransactionalBatchHandler, TransactionalHandler
 from .group_parts import GroupFactories, MemberFactory, create_fetch_parts, create_group_parts
-from .group_topics import subscription_or_partitions, with_added_topics
+from .group_topics import GroupTopics, checked_subscription
+from .processing_stream import ProcessingStream
 from .rebalance_listener import CallbackHolder, RebalanceCallbacks
 from .record_processing import (
     ForwardProducerFactory,
     TransactionalProducerFactory,
-    check_run_topics,
 )
-from .record_stream import PollTimeoutError, RecordStream
+from .record_stream import PollTimeoutError
 from .user_offsets import ReturnedRecords, explicit_commit
 
 if TYPE_CHECKING:
@@ -69,7 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupConsumer"]
 
-D = TypeVar("D")
 T = TypeVar("T")
 
 logger = logging.getLogger("kproto.client")
@@ -77,7 +61,7 @@ logger = logging.getLogger("kproto.client")
 _NEVER: Final = float("inf")
 
 
-class GroupConsumer(RecordStream[K, V, U]):
+class GroupConsumer(ProcessingStream[K, V, U]):
     """Yields the records of its assigned partitions; `Client.consumer` creates it.
 
     Iterations work as the iterations of `Consumer`, and have no end. Use the consumer with `async
@@ -113,14 +97,13 @@ class GroupConsumer(RecordStream[K, V, U]):
         callbacks.check()
         options = fetch_options._replace(reset_policy=reset_policy_of(start))
         options.check()
-        self._subscription, self._manual_assignment = subscription_or_partitions(topics)
-        self._retry_topics: frozenset[str] = frozenset()  # of `run`
+        self._topics = GroupTopics(view, topics)
         self._settings = settings
         self._group_id = settings.group_id
         self._has_started = False
         self._is_in_block = False
         fetching = create_fetch_parts(
-            view, settings, start, options, is_shared=self._subscription is not None
+            view, settings, start, options, is_shared=self._topics.subscription is not None
         )
         self._effects = fetching.effect_handler
         self._committed = fetching.committed
@@ -134,8 +117,8 @@ class GroupConsumer(RecordStream[K, V, U]):
             fetching.owner,
             decoder,
         )
-        self._allow_auto_create_topics = options.allow_auto_create_topics
-        self._allow_creation(self._subscription, self._manual_assignment)
+        if options.allow_auto_create_topics:
+            self._topics.allow_creation()
         self._callbacks = CallbackHolder(callbacks)
         parts = create_group_parts(
             view,
@@ -143,7 +126,7 @@ class GroupConsumer(RecordStream[K, V, U]):
             fetching,
             settings,
             options,
-            self._subscription,
+            self._topics.subscription,
             self._callbacks,
             GroupFactories(
                 make_member, make_forward_producer, make_transactional_producer, on_background_close
@@ -177,8 +160,8 @@ class GroupConsumer(RecordStream[K, V, U]):
         """Joins the group, or assigns the manually assigned partitions."""
         view = self._view
         self._loop = asyncio.get_running_loop()
-        if self._manual_assignment:
-            tps = self._manual_assignment
+        tps = self._topics.manual_assignment
+        if tps:
             given = self._settings.explicit_settings
             for sentence in ignored_settings_in(given, FOR_MANUAL_ASSIGNMENT, "here"):
                 logger.warning("group %s: %s", self._group_id, sentence)
@@ -335,161 +318,12 @@ class GroupConsumer(RecordStream[K, V, U]):
             raise failure.with_traceback(None)  # each poll raises it
         return False
 
-    # Concurrent processing
-
-    @overload
-    async def run(
-        self,
-        handler: Callable[[Record[K, V]], Awaitable[object]],
-        *,
-        decode: None = None,
-        transactional_id: None = None,
-        **settings: Unpack[RunArguments],
-    ) -> RunSummary: ...
-
-    @overload
-    async def run(
-        self,
-        handler: Callable[[D], Awaitable[object]],
-        *,
-        decode: Callable[[Record[K, V]], D],
-        transactional_id: None = None,
-        **settings: Unpack[RunArguments],
-    ) -> RunSummary: ...
-
-    @overload
-    async def run(
-        self,
-        handler: Callable[[Record[K, V], HandlerTransaction], Awaitable[object]],
-        *,
-        decode: None = None,
-        transactional_id: str,
-        **settings: Unpack[TransactionalRunArguments],
-    ) -> RunSummary: ...
-
-    @overload
-    async def run(
-        self,
-        handler: Callable[[D, HandlerTransaction], Awaitable[object]],
-        *,
-        decode: Callable[[Record[K, V]], D],
-        transactional_id: str,
-        **settings: Unpack[TransactionalRunArguments],
-    ) -> RunSummary: ...
-
-    async def run(
-        self,
-        handler: Callable[..., Awaitable[object]],
-        *,
-        decode: Callable[[Record[K, V]], Any] | None = None,
-        transactional_id: str | None = None,
-        **settings: Unpack[TransactionalRunArguments],
-    ) -> RunSummary:
-        """Calls `handler` with each record, up to `workers` at once, until `run` is stopped.
-
-        With order "partition" one record of a partition is handled at a time, with "key" one record
-        of each key in a partition, and with "none" any number of records. `decode` returns the
-        handler's argument for a record. With `auto_commit`, at most `commit_interval_ms` after a
-        record is processed, `run` requests a commit of the offset of the first incomplete record.
-        The metadata of the commit lists later processed offsets, which this client then skips. A
-        record is handled only if its offset is less than `max_offset_gap` after the first
-        incomplete offset. A failed record is retried as `retries` says: the default is 3 times, or
-        0 times with `retry_topics`. Then it is sent to the next of `retry_topics`, and finally to
-        `dead_letter_topic`, with failure headers (`kproto.failure_of`); without a dead letter topic
-        `run` raises the error. If `decode` or a codec of the consumer raises, the record is a dead
-        letter at once.
-
-        `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
-        has no other handler), if `run` is cancelled, or if the consumer is closed. At the end `run`
-        waits for the handlers that still run, up to `drain_timeout_ms`, then cancels these
-        handlers, and with `auto_commit` commits processed offsets. With `cancel_lost`, `run`
-        cancels handlers of lost partitions at once. See docs/how-to/handling.md. Raises
-        ConfigurationError, e.g. for a retry topic that does not exist, and errors of handlers and
-        of polls.
-        """
-        self._view.loop_guard.check()
-        checked = run_settings(transactional_id, settings)
-        if transactional_id is not None:
-            return await self._run(
-                TransactionalHandler(handler, with_codecs(self._decoder, decode)), checked
-            )
-        return await self._run(record_handler(handler, with_codecs(self._decoder, decode)), checked)
-
-    @overload
-    async def run_batches(
-        self,
-        handler: Callable[[list[Record[K, V]]], Awaitable[BatchFailures]],
-        *,
-        batch_size: int = 500,
-        transactional_id: None = None,
-        **settings: Unpack[RunArguments],
-    ) -> RunSummary: ...
-
-    @overload
-    async def run_batches(
-        self,
-        handler: Callable[[list[Record[K, V]], HandlerTransaction], Awaitable[BatchFailures]],
-        *,
-        batch_size: int = 500,
-        transactional_id: str,
-        **settings: Unpack[TransactionalRunArguments],
-    ) -> RunSummary: ...
-
-    async def run_batches(
-        self,
-        handler: Callable[..., Awaitable[BatchFailures]],
-        *,
-        batch_size: int = 500,
-        transactional_id: str | None = None,
-        **settings: Unpack[TransactionalRunArguments],
-    ) -> RunSummary:
-        """Calls `handler` with batches of up to `batch_size` records; otherwise works as `run`.
-
-        `settings` are the other arguments of `run`, except `decode`, with the same defaults.
-
-        A batch has records of one partition that are ready, in the order of their offsets;
-        `run_batches` never waits for more records to fill a batch. With order "partition" one batch
-        of a partition is handled at a time, with "key" a batch has one record of each key, and with
-        "none" several batches of a partition may be handled at a time. `handler` returns None if
-        all records are processed, or a dict from the index of each failed record in the batch to
-        its exception; if it raises, all records of the batch have failed. Failed records are
-        retried or sent to `retry_topics` and `dead_letter_topic` one by one as in `run`, and the
-        other records of the batch count as processed. With order "partition" the next batch starts
-        after the retries, and a retry has failed records only. If `handler` raises
-        `Stop(done=True)`, all records of its batch are processed.
-
-        Raises the errors of `run`, and ConfigurationError if `handler` returns something else.
-        """
-        self._view.loop_guard.check()
-        check_whole_number("batch_size", batch_size, 1)
-        checked = run_settings(transactional_id, settings)
-        if transactional_id is not None:
-            return await self._run(
-                TransactionalBatchHandler(handler, batch_size, with_codecs(self._decoder, None)),
-                checked,
-            )
-        return await self._run(
-            BatchHandler(handler, batch_size, with_codecs(self._decoder, None)), checked
-        )
-
-    def _on_stop_signal(self) -> None:
-        """Stops `run`, as a signal of `stop_on` does; the blocking client handles the signals."""
-        if self._processing.pool is not None:
-            self._processing.pool.on_signal()
-
-    async def _run(
-        self, handle: RecordHandler | BatchHandler | TransactionalHandler, settings: RunSettings
-    ) -> RunSummary:
-        """Runs `handle` on polled records.
-
-        Raises ConfigurationError if the consumer is in a state in which `run` is not possible.
-        """
+    def _check_may_run(self, settings: RunSettings) -> None:
         self._check_started("run handlers on")
         self._check_may_poll("run handlers on")
         if self._processing.pool is not None or self._status.is_polling:
             raise ConfigurationError("run() or an iteration reads this consumer already")
-        check_run_topics(settings, self._subscription, self._manual_assignment)
-        return await self._processing.run(handle, settings)
+        self._topics.check_run(settings)
 
     # Subscribing
 
@@ -501,41 +335,24 @@ class GroupConsumer(RecordStream[K, V, U]):
         ConfigurationError if the subscription matches the dead letter topic, or if a compiled
         pattern does not match all retry topics.
         """
-        subscription, _ = subscription_or_partitions(topics)
-        if subscription is None:
-            raise ConfigurationError("subscribe needs topics; pass partitions to Client.consumer")
-        if self._processing.pool is not None:
-            check_run_topics(self._processing.pool.settings, subscription)
-        member = self._require_member("subscribe")
-        self._allow_creation(subscription, ())
-        member.subscribe(with_added_topics(subscription, self._retry_topics))
-        self._subscription = subscription
-
-    def _allow_creation(
-        self, subscription: Subscription | None, tps: Iterable[TopicPartition]
-    ) -> None:
-        """Lets brokers create the named topics, if the consumer has `allow_auto_create_topics`."""
-        if self._allow_auto_create_topics:
-            names = frozenset() if subscription is None else subscription.topics
-            self._view.topic_creation.allow([*names, *(topic for topic, _ in tps)])
+        pool = self._processing.pool
+        subscription = checked_subscription(topics, None if pool is None else pool.settings)
+        self._topics.subscribe(subscription, self._require_member("subscribe"))
 
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
         """Adds the retry topics `topics` to the subscription, and removes earlier retry topics.
 
         Partitions of retry topics without a committed offset start at the log start.
         """
-        is_changed = topics != self._retry_topics
-        if is_changed and self._member is not None and self._subscription is not None:
-            self._member.subscribe(with_added_topics(self._subscription, topics))
-        self._retry_topics = self._subscriptions.starts.from_start = topics
+        self._topics.subscribe_retry_topics(topics, self._member)
+        self._subscriptions.starts.from_start = topics
 
     def unsubscribe(self) -> None:
         """Ends the subscription: the member revokes all partitions in the background.
 
         A dynamic member also leaves the group; the member joins again after `subscribe`.
         """
-        self._require_member("unsubscribe").unsubscribe()
-        self._subscription = None
+        self._topics.unsubscribe(self._require_member("unsubscribe"))
 
     def enforce_rebalance(self, reason: str = "") -> None:
         """Requests a rebalance of a classic group; brokers log the `reason` (KIP-800).
@@ -574,18 +391,7 @@ class GroupConsumer(RecordStream[K, V, U]):
         that is not assigned, and for an invalid offset.
         """
         self._view.loop_guard.check()
-        if isinstance(where, str) and where not in ("earliest", "latest"):
-            raise ConfigurationError(f"cannot seek to {where!r:.80}; it is earliest or latest")
-        if not isinstance(where, str):
-            check_whole_number("the offset to seek", where, 0, LAST_OFFSET)
-        partition = checked_tp(partition)
-        self._positions.state_of(partition)
-        state, effects = self._subscriptions.seek(partition)
-        if isinstance(where, int):
-            state.set_position(where)
-        else:
-            state.await_reset(where)
-        self._effects.apply(effects)
+        self._effects.apply(self._positions.seek(partition, where))
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Stops fetching and returning records of `partitions`, which stay assigned.

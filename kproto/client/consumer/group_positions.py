@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import BrokerResponseError, ConfigurationError
 from ..fetch.committed_positions import PositionInitializer
+from ..fetch.effects import Effect
 from ..fetch.list_offsets import OffsetSpec, existing_partitions, is_unknown_partition, list_offsets
 from ..fetch.partition_state import NO_POSITION, TopicPartitionState
 from ..fetch.start_options import LAST_OFFSET
@@ -67,6 +69,21 @@ class PositionAndLagLookup:
                     "topic yet, so the partition has no position"
                 )
             return self._subscriptions.poll.position_of(state)
+
+    def seek(self, tp: TopicPartition, where: int | Literal["earliest", "latest"]) -> list[Effect]:
+        """Sets the position of a partition, and returns the effects; see `GroupConsumer.seek`."""
+        if isinstance(where, str) and where not in ("earliest", "latest"):
+            raise ConfigurationError(f"cannot seek to {where!r:.80}; it is earliest or latest")
+        if not isinstance(where, str):
+            check_whole_number("the offset to seek", where, 0, LAST_OFFSET)
+        tp = checked_tp(tp)
+        self.state_of(tp)
+        state, effects = self._subscriptions.seek(tp)
+        if isinstance(where, int):
+            state.set_position(where)
+        else:
+            state.await_reset(where)
+        return effects
 
     async def lag(self) -> dict[TopicPartition, int]:
         """Returns the lag of each assigned partition; see `GroupConsumer.lag`."""

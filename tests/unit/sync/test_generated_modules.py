@@ -32,7 +32,9 @@ def both(cls: SyncClass) -> tuple[Any, Any]:
 
 def public(cls: SyncClass, asyncio_class: Any) -> Iterator[tuple[str, Any]]:
     """Yields the public methods and properties of an asyncio class."""
-    for name, member in vars(asyncio_class).items():
+    inherited = [base for base in asyncio_class.__mro__ if base.__name__ in cls.inherited.values()]
+    members = [each for its in (asyncio_class, *inherited) for each in vars(its).items()]
+    for name, member in members:
         is_special = name in RENAMED and cls.only is None
         if name.startswith("_") and not is_special:
             continue
