@@ -369,14 +369,8 @@ class ShareConsumer(Generic[K, V, U]):
         self._acknowledge(records, _RENEW)
 
     def _acknowledge(self, records: RecordOrRecords, kind: int) -> None:
-        self._check_open("acknowledge records of")
-        if not self._is_explicit:
-            raise ConfigurationError(
-                "this consumer acknowledges implicitly: asking for the next record accepts the "
-                'previous one; set acknowledgement="explicit" to acknowledge records yourself'
-            )
-        if self._parts.pool is not None:
-            raise ConfigurationError("run() acknowledges the records of this consumer")
+        if self._status.is_closed or not self._is_explicit or self._parts.pool is not None:
+            self._refuse_acknowledgements()
         if isinstance(records, Record):
             self._fetcher.acknowledge(records, kind)
             return
@@ -384,6 +378,15 @@ class ShareConsumer(Generic[K, V, U]):
             raise ConfigurationError(f"{records!r:.80} is neither a record nor several")
         for record in records:
             self._fetcher.acknowledge(record, kind)
+
+    def _refuse_acknowledgements(self) -> None:
+        self._check_open("acknowledge records of")
+        if not self._is_explicit:
+            raise ConfigurationError(
+                "this consumer acknowledges implicitly: asking for the next record accepts the "
+                'previous one; set acknowledgement="explicit" to acknowledge records yourself'
+            )
+        raise ConfigurationError("run() acknowledges the records of this consumer")
 
     async def commit(self) -> list[AcknowledgeResult]:
         """Sends all acknowledgements, and waits for their results, by partition and request.
