@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..clock import SYSTEM_CLOCK
@@ -27,6 +26,8 @@ from .signals import run_until_signal
 from .times import moment_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ..client import Client, Consumer, GroupConsumer, TopicPartition
     from ..records.record import Record
 
@@ -87,6 +88,8 @@ def _check(options: argparse.Namespace) -> None:
 
 def _start_of(text: str) -> datetime:
     """Returns the time of `--from` as the start of a consumer."""
+    from datetime import UTC, datetime, timedelta  # here, because most commands need no time
+
     moment = moment_of("--from", text)
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment)
 

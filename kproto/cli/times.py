@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from datetime import UTC, datetime
 from typing import Final
 
-from ..clock import SYSTEM_CLOCK
 from ..wire.errors import ConfigurationError
 
 __all__ = ["duration_ms", "moment_ms", "moment_of"]
@@ -63,6 +61,8 @@ def moment_ms(text: str, now_ms: int) -> int:
         if moment_before < 0:
             raise argparse.ArgumentTypeError(f"{text!r} is a time before 1970")
         return moment_before
+    from datetime import UTC, datetime  # here, because most commands need no time
+
     try:
         moment = datetime.fromisoformat(plain)
     except ValueError:
@@ -94,6 +94,8 @@ def _epoch_ms(number: int, text: str) -> int:
 
 def moment_of(name: str, text: str) -> int:
     """Returns the time in the argument `name`, in ms. Raises ConfigurationError for other text."""
+    from ..clock import SYSTEM_CLOCK  # here, because it loads asyncio
+
     try:
         return moment_ms(text, SYSTEM_CLOCK.now_ms())
     except argparse.ArgumentTypeError as error:

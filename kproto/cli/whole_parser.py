@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from ..version import __version__
 from .admin.verbs import verb_first
@@ -42,11 +44,44 @@ COMMANDS: Final = {
 _VERSION: Final = f"kproto {__version__}"
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """Formats help as argparse does, but reads the width of the terminal without shutil.
+
+    argparse creates a formatter for each argument, and shutil loads three compression modules.
+    """
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{"width": _terminal_width() - 2, **options})
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose help has the format of `_HelpFormatter`; those of its commands, too."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": _HelpFormatter, **options})
+
+
+def _terminal_width() -> int:
+    """Returns the columns of the terminal as `shutil.get_terminal_size` does: 80 without one."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # closed, or no terminal
+        return 80
+
+
 def whole_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """Returns the parser of `commands`, by default of all."""
-    parser = argparse.ArgumentParser(prog="kproto", description="Tools for Kafka and its protocol.")
+    parser = _Parser(prog="kproto", description="Tools for Kafka and its protocol.")
     parser.add_argument("--version", action="version", version=_VERSION)
-    added = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    added = parser.add_subparsers(
+        title="commands",
+        metavar="COMMAND",
+        required=True,
+        prog=parser.prog,
+    )
     for command in commands:
         import_module(f"{__package__}.{COMMANDS[command]}").add_command(added)
     for described in added.choices.values():

@@ -26,7 +26,9 @@ def encode_varint(value: int) -> bytes:
 
 
 #: The varints of 0 to 8191, of one or two bytes. A list index is faster than encoding.
-VARINTS: Final = [encode_varint(value) for value in range(8192)]
+VARINTS: Final = [bytes((low,)) for low in range(0, 0x80, 2)] + [
+    bytes((low, high)) for high in range(1, 0x80) for low in range(0x80, 0x100, 2)
+]
 
 
 def zigzag(unsigned: int) -> int:

@@ -262,7 +262,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return os.fsdecode(value)
     if isinstance(value, bytes):
         try:
             return value.decode()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from ..wire.durations import parse_duration
@@ -122,7 +121,7 @@ def or_by_duration(other: PropertyType) -> PropertyType:
         if not text.startswith(_BY_DURATION):
             return other.read(text)
         duration = parse_duration(text.removeprefix(_BY_DURATION))
-        if duration < timedelta():
+        if duration.days < 0:
             raise ValueError
         return duration
 

@@ -42,8 +42,8 @@ from ..clock import SYSTEM_CLOCK, Clock
 from ..codecs.protocols import AnyDecoder, AnyEncoder
 from ..messages.base import Request, Response
 from ..records.type_variables import K, U, V
-from ..security.mechanisms import Sasl
 from ..security.properties import PropertySource
+from ..security.sasl import Sasl
 from ..security.tls import AnyTls
 from ..wire.uuid import Uuid
 from .broker_connection import BrokerConnection

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 __all__ = ["parse_duration"]
 
@@ -27,6 +29,8 @@ def parse_duration(text: str) -> timedelta:
     Digits of a fraction after the sixth are dropped. Raises ValueError for other text, and for a
     duration of more than 999,999,999 days.
     """
+    from datetime import timedelta  # here, because few programs parse a duration
+
     found = _DURATION.fullmatch(text)
     if found is None:
         raise ValueError("no ISO-8601 duration")

@@ -45,7 +45,9 @@ def add_verbs(
         help=description[0].lower() + description[1:].rstrip("."),
         description=f"{description} Without a verb: {verbs[0].name}.",
     )
-    added = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    added = parser.add_subparsers(
+        title="verbs", metavar="VERB", dest="verb", required=True, prog=parser.prog
+    )
     for verb in verbs:
         verb_parser = added.add_parser(
             verb.name,

@@ -8,7 +8,6 @@ error. `StartOffsetResolver` has the rules, and their exceptions for new and rec
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
 
 from ..commits.committed_offsets import CommittedOffsetFetcher
 from ..metadata.cluster import TopicPartition
@@ -16,7 +15,7 @@ from ..metadata.cluster_view import ClusterView
 from .effects import EffectHandler
 from .list_offsets import OffsetSpec, list_offsets
 from .partition_state import FetchState, TopicPartitionState
-from .start_options import start_time_ms
+from .start_options import is_time, start_time_ms
 from .subscription_state import SubscriptionState
 
 __all__ = ["PositionInitializer"]
@@ -81,7 +80,7 @@ class PositionInitializer:
         `start` is not a time.
         """
         start = self._subscriptions.options.start
-        if not isinstance(start, datetime | timedelta):
+        if not is_time(start):
             return {}
         timestamp_ms = start_time_ms(start, self._view.clock.now_ms())
         return await list_offsets(

@@ -14,7 +14,6 @@ A partition starts at the log start in three other cases:
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, MutableSet
-from datetime import timedelta
 from typing import TypeAlias
 
 from ..commits.commit_state import CommitState
@@ -24,7 +23,7 @@ from ..commits.processed_bitmap import decode_bitmap
 from ..metadata.cluster import TopicInfo, TopicPartition
 from .effects import Effect, FetchEffect
 from .partition_state import NO_POSITION, FetchState, TopicPartitionState
-from .start_options import GroupStart, Start
+from .start_options import GroupStart, Start, is_duration
 from .topic_history import TopicHistory
 
 __all__ = ["StartOffsetResolver"]
@@ -187,7 +186,7 @@ class StartOffsetResolver:
         effects: list[Effect] = []
         for tp, state in self._still_initializing(states, has_no_commit=True).items():
             offset = found.get(tp, NO_POSITION)
-            if start != "earliest" and (offset == NO_POSITION or isinstance(start, timedelta)):
+            if start != "earliest" and (offset == NO_POSITION or is_duration(start)):
                 state.commits_start = True
             if offset != NO_POSITION:
                 state.set_position(offset)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
 from ...wire.checks import check_whole_number
 from ...wire.durations import parse_duration
 from ...wire.errors import ConfigurationError
 from ..metadata.cluster import TopicPartition
 from .fetch_options import OffsetSpec, ResetPolicy
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
 
 __all__ = [
     "LAST_OFFSET",
@@ -19,6 +21,8 @@ __all__ = [
     "check_group_start",
     "check_start",
     "checked_topics",
+    "is_duration",
+    "is_time",
     "parse_start",
     "reset_policy_of",
     "start_time_ms",
@@ -31,18 +35,15 @@ LAST_OFFSET: Final = 0x7FFFFFFFFFFFFFFF
 #: Precedes the duration in Kafka's value of auto.offset.reset (KIP-1106).
 _BY_DURATION: Final = "by_duration:"
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
-
 #: The start of a plain consumer: the log start, the log end, an offset for each partition, or the
 #: first record at or after a time. A timedelta is a time back from now (KIP-1106).
 Start: TypeAlias = (
-    Literal["earliest", "latest"] | Mapping[TopicPartition, int] | datetime | timedelta
+    'Literal["earliest", "latest"] | Mapping[TopicPartition, int] | datetime | timedelta'
 )
 
 #: The start of partitions without a committed offset: the log start, the log end, an error
 #: ("none"), or the first record at or after a time. A timedelta is a time back from now (KIP-1106).
-GroupStart: TypeAlias = Literal["earliest", "latest", "none"] | datetime | timedelta
+GroupStart: TypeAlias = 'Literal["earliest", "latest", "none"] | datetime | timedelta'
 
 
 def parse_start(start: Any) -> Any:
@@ -64,12 +65,33 @@ def parse_start(start: Any) -> Any:
     return duration
 
 
+def is_time(start: object) -> TypeGuard[datetime | timedelta]:
+    """Returns True for a datetime or a timedelta.
+
+    Loads `datetime`, which takes 0.7 MiB, only for a start that may be a time.
+    """
+    if isinstance(start, str | Mapping):
+        return False
+    from datetime import datetime, timedelta
+
+    return isinstance(start, datetime | timedelta)
+
+
+def is_duration(start: object) -> TypeGuard[timedelta]:
+    """Returns True for a timedelta: a time back from now."""
+    if not is_time(start):
+        return False
+    from datetime import timedelta
+
+    return isinstance(start, timedelta)
+
+
 def check_group_start(start: object) -> None:
     """Raises ConfigurationError if `start` is no `GroupStart`, or an invalid time.
 
     A datetime needs a time zone, and must not be before 1970. A timedelta must not be negative.
     """
-    if isinstance(start, datetime | timedelta):
+    if is_time(start):
         _check_time(start)
     elif not isinstance(start, str) or start not in ("earliest", "latest", "none"):
         raise ConfigurationError(
@@ -81,8 +103,10 @@ def check_group_start(start: object) -> None:
 
 def _check_time(start: datetime | timedelta) -> None:
     """Raises ConfigurationError for a time that is invalid as a start."""
+    from datetime import timedelta
+
     if isinstance(start, timedelta):
-        if start < timedelta():
+        if start.days < 0:
             raise ConfigurationError(
                 f"start is {start!r}; a duration back from now is not negative"
             )
@@ -99,9 +123,11 @@ def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
 
     A timedelta is a time back from `now_ms`.
     """
+    from datetime import UTC, datetime, timedelta
+
     if isinstance(start, timedelta):
-        return max(0, now_ms - start // _MILLISECOND)
-    return -((_EPOCH - start) // _MILLISECOND)
+        return max(0, now_ms - start // timedelta(milliseconds=1))
+    return -((datetime(1970, 1, 1, tzinfo=UTC) - start) // timedelta(milliseconds=1))
 
 
 def strategy_after_end(start: Start | GroupStart, now_ms: int) -> OffsetSpec:
@@ -110,14 +136,14 @@ def strategy_after_end(start: Start | GroupStart, now_ms: int) -> OffsetSpec:
     For the start "latest" this is "latest", for a time it is the time in ms since 1970, and for any
     other start it is "earliest". A timedelta is a time back from `now_ms`, in ms since 1970.
     """
-    if isinstance(start, datetime | timedelta):
+    if is_time(start):
         return start_time_ms(start, now_ms)
     return "latest" if start == "latest" else "earliest"
 
 
 def check_start(start: object) -> None:
     """Raises ConfigurationError if `start` is no `Start`, or has an invalid offset or time."""
-    if isinstance(start, datetime | timedelta):
+    if is_time(start):
         _check_time(start)
     elif isinstance(start, Mapping):
         for tp, offset in start.items():
@@ -140,7 +166,7 @@ def reset_policy_of(start: Start | GroupStart) -> ResetPolicy:
     """Returns the offset reset policy for `start`: NONE for offsets by partition and for "none"."""
     if isinstance(start, Mapping) or start == "none":
         return ResetPolicy.NONE
-    if isinstance(start, datetime | timedelta):
+    if is_time(start):
         return ResetPolicy.BY_TIME
     return ResetPolicy.LATEST if start == "latest" else ResetPolicy.EARLIEST
 

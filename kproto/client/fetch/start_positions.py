@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -21,7 +20,7 @@ from .effects import Effect
 from .in_flight_fetches import InFlightFetches
 from .list_offsets import OffsetSpec, list_offsets
 from .partition_state import TopicPartitionState
-from .start_options import Start, start_time_ms, topic_of
+from .start_options import Start, is_time, start_time_ms, topic_of
 from .subscription_state import SubscriptionState
 
 __all__ = ["StartPositionLookup", "check_in_log", "find_partitions", "resolve_start_positions"]
@@ -114,7 +113,7 @@ def depends_on_time(start: Start) -> bool:
     In this case the consumer must look up the partitions in new metadata, because it reads from the
     log start if it finds a partition only later.
     """
-    return start == "latest" or isinstance(start, datetime | timedelta)
+    return start == "latest" or is_time(start)
 
 
 async def find_partitions(
@@ -186,7 +185,9 @@ async def resolve_start_positions(
         if missing:
             raise ConfigurationError(f"start has no offset for {missing[0]}")
         positions = {tp: start[tp] for tp in tps}
-    elif isinstance(start, datetime | timedelta):
+    elif isinstance(start, str):
+        positions = await offsets(start)
+    else:
         positions = await offsets(start_time_ms(start, view.clock.now_ms()))
         without = [tp for tp, offset in positions.items() if offset < 0]
         if without:
@@ -194,8 +195,6 @@ async def resolve_start_positions(
                 text = "%s[%d] has no record at or after %s (start): it starts at its log end"
                 log(logging.INFO, text, topic, partition, start)
             positions |= await offsets("latest", without)
-    else:
-        positions = await offsets(start)
     ends = await offsets("latest") if stop_at_end else {}
     is_after_end = any(positions[tp] > end for tp, end in ends.items())
     if is_after_end and isinstance(start, Mapping):
