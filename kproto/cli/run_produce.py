@@ -34,7 +34,7 @@ from .times import moment_of
 __all__ = ["run"]
 
 #: Maximum number of calls of `send_many` in flight; each has the lines of some chunks of input.
-_MAX_CALLS: Final = 16
+_MAX_CALLS: Final = 12
 
 #: Maximum number of lines of one call; a chunk of input has fewer lines, unless they are empty.
 _MAX_LINES: Final = 100_000
