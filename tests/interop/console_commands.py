@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["COMMANDS", "FILES", "words_of"]
+__all__ = ["COMMANDS", "FILES", "SHARE_GROUP_COMMANDS", "words_of"]
 
 _PACKAGE: Final = "org.apache.kafka.tools."
 
@@ -30,6 +30,7 @@ _TOOLS: Final = {
     "metadata-quorum": f"{_PACKAGE}MetadataQuorumCommand",
     "producer-perf-test": f"{_PACKAGE}ProducerPerformance",
     "reassign-partitions": f"{_PACKAGE}reassign.ReassignPartitionsCommand",
+    "share-consumer": f"{_PACKAGE}consumer.ConsoleShareConsumer",
     "share-groups": f"{_PACKAGE}consumer.group.ShareGroupCommand",
     "topics": f"{_PACKAGE}TopicCommand",
     "transactions": f"{_PACKAGE}TransactionsCommand",
@@ -215,6 +216,68 @@ topics --list
 
 #: The commands, in the order in which they run.
 COMMANDS: Final = tuple(line for line in _TEXT.splitlines() if line)
+
+#: Commands before a share group has members, while a member has three records of thirty, and after
+#: it has accepted one of them and has left the group.
+SHARE_GROUP_COMMANDS: Final = tuple(
+    tuple(line for line in text.splitlines() if line)
+    for text in (
+        """
+topics --create --topic t --partitions 1 --replication-factor 1
+producer-perf-test --topic t --num-records 30 --record-size 10 {p}
+configs --alter --entity-type groups --entity-name m --add-config share.auto.offset.reset=earliest
+""",
+        """
+share-groups --list
+share-groups --list --state
+share-groups --list --state stable
+share-groups --list --state empty
+share-groups --list --state nope
+share-groups --describe --group m
+share-groups --describe --group m --offsets
+share-groups --describe --group m --offsets --verbose
+share-groups --describe --group m --members
+share-groups --describe --group m --members --verbose
+share-groups --describe --group m --state
+share-groups --describe --group m --state --verbose
+share-groups --describe --all-groups
+share-groups --group m --topic t --reset-offsets --to-latest --dry-run
+share-groups --group m --topic t --reset-offsets --to-latest --execute
+share-groups --delete-offsets --group m --topic t
+share-groups --delete --group m
+groups --list
+consumer-groups --describe --group m
+""",
+        """
+share-groups --describe --group m --offsets --verbose
+share-groups --describe --group m --members
+share-groups --describe --group m --state --verbose
+share-consumer --topic t --group m --max-messages 5 --timeout-ms 60000
+share-groups --describe --group m --offsets --verbose
+share-consumer --topic t --group m --max-messages 4 --timeout-ms 60000 --reject
+share-groups --describe --group m --offsets
+share-consumer --topic t --group m --max-messages 3 --timeout-ms 60000 --release
+share-groups --describe --group m --offsets
+share-groups --group m --topic t --reset-offsets --to-datetime 2000-01-01T00:00:00.000 --dry-run
+share-groups --group m --topic t --reset-offsets --to-datetime 2000-01-01T00:00:00.000 --execute
+share-groups --describe --group m --offsets
+share-groups --group m --topic t --reset-offsets --to-datetime 2100-01-01T00:00:00.000 --execute
+share-groups --describe --group m --offsets
+share-groups --group m --all-topics --reset-offsets --to-earliest --execute
+share-groups --describe --group m --offsets --verbose
+share-groups --group m --topic t:0 --reset-offsets --to-latest --execute
+share-groups --group n --topic t --reset-offsets --to-latest --dry-run
+share-groups --describe --group n --offsets
+share-groups --describe --all-groups --state
+share-groups --delete-offsets --group m --topic t --topic nope
+share-groups --delete-offsets --group m --topic t
+share-groups --describe --group m --offsets
+share-groups --delete --group m --group nope
+share-groups --delete --all-groups
+share-groups --list
+""",
+    )
+)
 
 
 def words_of(command: str, bootstrap: str, folder: str) -> list[str]:

@@ -227,6 +227,7 @@ def offsets_are_altered_and_deleted(side: ShareSide) -> Iterator[Any]:
     yield side.describe_share()
     yield side.delete_offsets("u", "none", "t")
     yield side.describe_offsets()
+    yield side.delete_offsets("u", "none", "t")
     joined(side, "n", "t")
     yield side.describe_offsets()
     yield side.fetch("n", [T0])

@@ -16,8 +16,9 @@ from ...messages.delete_share_group_offsets_response import (
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
 )
+from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ...wire.uuid import Uuid
+from ...wire.uuid import ZERO_UUID, Uuid
 from ..api_error import api_error
 from ..authorization import check
 from ..authorizer import Operation, ResourceType
@@ -48,16 +49,19 @@ def delete_share_group_offsets(
         )
     results = {it.topic_name: _result(context, it.topic_name) for it in request.topics}
     known = group.partitions_with_state()
-    deleted = {
-        it.topic_id: known[it.topic_id]
-        for it in results.values()
-        if not it.error_code and it.topic_id in known
-    }
+    found = [it for it in results.values() if not it.error_code]
+    deleted = {it.topic_id: known[it.topic_id] for it in found if it.topic_id in known}
+    for result in found:
+        if result.topic_id not in known:
+            result.topic_id, result.error_code = ZERO_UUID, code_of("UNKNOWN_TOPIC_OR_PARTITION")
+            result.error_message = "There is no offset information to delete."
+    if found and not deleted:
+        group.remove_topics((), context.now)  # Kafka stores the unchanged partitions, too
     if deleted:
         errors = delete_states(context, group, deleted)
         for result in results.values():
-            if found := errors.get(result.topic_id):
-                result.error_code, result.error_message = found.code, found.detail or None
+            if error := errors.get(result.topic_id):
+                result.error_code, result.error_message = error.code, error.detail or None
         group.remove_topics(deleted.keys() - errors.keys(), context.now)
     return DeleteShareGroupOffsetsResponse(responses=[*results.values()])
 
