@@ -296,8 +296,12 @@ async def stop_of_run_costs_waiting_records_one_delivery(client: kproto.Client) 
         await asyncio.sleep(0.5)
         assert (await consumer.run(handle, workers=1)).handled == 1
     async with queue.consumer() as consumer:
-        counts = Counter(each.delivery_count for each in await polled(consumer))
-    assert counts == {3: 48}
+        found = await polled(consumer)
+    # Each run has acquired one record in advance, and has released it.
+    assert [(number(each), each.delivery_count) for each in found] == [
+        (2, 2),
+        *[(at, 1) for at in range(3, 50)],
+    ]
 
 
 @scene
@@ -316,7 +320,7 @@ async def run_drops_waiting_records_whose_locks_have_ended(client: kproto.Client
             raise Stop(done=True)
 
     async with queue.consumer() as consumer:
-        summary = await consumer.run(handle, workers=1)
+        summary = await consumer.run(handle, workers=10)
     assert summary == ShareRunSummary(handled=20)
     assert deliveries == {0: 1} | dict.fromkeys(range(1, 20), 2)
 
@@ -328,7 +332,7 @@ async def lost_connection_releases_records(client: kproto.Client) -> None:
     async with queue.consumer() as consumer:
         iteration = aiter(consumer)
         record = await anext(iteration)
-        client._view.abort(consumer._fetcher._owner)
+        client._view.abort(consumer._fetcher._exchange.owner)
         again = await anext(iteration)
         while again.delivery_count == 1:  # fetched before the client noticed the loss
             again = await anext(iteration)

@@ -65,15 +65,15 @@ class ShareParts:
             settings.group_id, limits, settings.limits_records, settings.is_explicit
         )
         self._arrival = asyncio.Event()
+        self.member = ShareMember(view, settings.member_settings, self)
         self.fetcher = ShareFetcher(
             view,
             options,
+            self.member.member_id,
             on_arrival=self._arrival.set,
             on_error=self._on_error,
             on_results=self._on_results,
         )
-        self.member = ShareMember(view, settings.member_settings, self)
-        self.fetcher.member_id = self.member.member_id
         self.pool: SharePool | None = None
         self._run_ended = asyncio.Event()
         self._has_started = False
@@ -204,7 +204,7 @@ class ShareParts:
     def end_run(self) -> None:
         """Forgets the pool of a `run`."""
         self.pool = None
-        self.fetcher.acquire_limit = None
+        self.fetcher.limit_acquisition(None)
         self._last_poll_at = self._view.clock.monotonic()
         self._run_ended.set()
 
@@ -301,7 +301,7 @@ class SharePortOfConsumer:
 
     async def poll_list(self, pool: object, most: int | None) -> list[Any] | None:
         """Returns records; None if the consumer is closed."""
-        self._fetcher.acquire_limit = most
+        self._fetcher.limit_acquisition(most)
         buffer = self._fetcher.buffer
         if most is None:
             taken = await self._source._poll(pool, buffer.take_list)

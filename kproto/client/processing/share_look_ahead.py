@@ -24,7 +24,7 @@ _GROWTH: Final = 4
 
 
 class ShareLookAhead:
-    """Adapts `size`, the number of records that `run` holds: those in handlers and those in a queue.
+    """Adapts `size`, the number of records that `run` holds, in handlers and in a queue.
 
     `size` grows from two records for each of the `workers`, as long as handlers are fast and more
     records are available. From the largest size on, each fetch acquires as many records as the

@@ -117,10 +117,11 @@ class AckRun(NamedTuple):
 class Acquisition:
     """The offsets from `first` on that the broker `node` has acquired for this member.
 
-    `states` has one byte for each offset. The broker's lock may have ended at `locked_until`, in
-    seconds of the clock: the lock duration counts from the time at which the request was sent, so a
-    member that was suspended meanwhile knows that its locks are gone. `owner` is the fetcher of the consumer. `is_pending` is True while the
-    acquisition is in the list of acquisitions with acknowledgements to send.
+    `states` has one byte for each offset. The lock certainly lasts until `locked_until`, in seconds
+    of the clock: its duration counts from the time at which the request was sent, so a member that
+    was suspended meanwhile knows that the lock may be gone. `owner` is that of the exchange which
+    sent the request. `is_pending` is True while the acquisition is in the list of acquisitions with
+    acknowledgements to send.
     """
 
     __slots__ = (

@@ -6,13 +6,13 @@ the table `CHOICES`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import Final
 
 from ...core.retry import Attempts
 from ...settings import ClientSettings
-from .acquisition import Acquisition
+from .acquisition import AcknowledgeType, Acquisition
 from .session import ShareSession, TopicIdPartition
 
 __all__ = ["ACK_DELAY_S", "CHOICES", "RequestKind", "ShareNode", "Situation"]
@@ -102,6 +102,12 @@ class ShareNode:
             if not self.pending:
                 self.pending_since = now
             self.pending.append(acquisition)
+
+    def release_open(self, acquisitions: Iterable[Acquisition], now: float) -> None:
+        """Releases all offsets of acquisitions that are not acknowledged."""
+        for each in acquisitions:
+            if each.acknowledge_open(AcknowledgeType.RELEASE, each.first):
+                self.add_pending(each, now)
 
     def situation(self, now: float) -> Situation:
         """Returns the situation of the acknowledgements to send."""

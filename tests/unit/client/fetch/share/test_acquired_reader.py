@@ -190,11 +190,9 @@ def test_corrupt_batch_is_rejected_and_the_batches_after_it_are_returned(most: i
     states = states_of(reader.fetch.acquisitions)
     rejected = {at for at, state in states.items() if state == REJECT}
     assert (rejected, states[4]) == ({2, 3, 6}, GAP)
-    assert [(type(each), each.base_offset) for each in reader.errors] == [
-        (CorruptBatchError, 2),
-        (CorruptBatchError, 6),
-    ]
-    assert (reader.errors[0].topic, reader.errors[0].partition) == TP
+    errors = [each for each in reader.errors if isinstance(each, CorruptBatchError)]
+    assert [each.base_offset for each in errors] == [2, 6]
+    assert {(each.topic, each.partition) for each in errors} == {TP}
 
 
 def test_wrong_last_offset_of_a_corrupt_batch_rejects_no_later_batch() -> None:
@@ -232,9 +230,7 @@ def test_unreadable_record_is_rejected_and_its_batch_is_returned(most: int | Non
     data[at] = 0x7E  # a key of 63 bytes, which the record does not have
     crc = crc32c(bytes(data[21:]))
     data[17:21] = crc.to_bytes(4, "big")
-    reader = AcquiredReader(
-        fetch_of(bytes(data) + batch_of([4]), [(0, 4)]), MAX_DECOMPRESSED_BYTES
-    )
+    reader = AcquiredReader(fetch_of(bytes(data) + batch_of([4]), [(0, 4)]), MAX_DECOMPRESSED_BYTES)
     assert read_all(reader, most) == [0, 1, 3, 4]
     states = states_of(reader.fetch.acquisitions)
     assert {at for at, state in states.items() if state != OPEN} == {2}
