@@ -81,6 +81,14 @@ class CachedPartition:
         """Returns the key of the partition in a session."""
         return self.topic, self.topic_id, self.requested.partition
 
+    def has_topic_of(self, other: CachedPartition) -> bool:
+        """Returns True if both partitions name the same topic in the same way."""
+        return (
+            self.topic == other.topic
+            and self.name == other.name
+            and self.topic_id == other.topic_id
+        )
+
     def is_changed(self, data: PartitionData) -> bool:
         """Returns True if the response must include the partition with `data`.
 
@@ -154,6 +162,11 @@ class FetchContext:
     _epoch: int = FINAL_EPOCH
     _by_id: bool = False
     _creates_session: bool = False
+
+    @property
+    def is_incremental(self) -> bool:
+        """Returns True if the response need not include all partitions."""
+        return self._session is not None
 
     def is_unchanged(
         self, cached: CachedPartition, high_watermark: int, log_start_offset: int

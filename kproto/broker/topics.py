@@ -15,7 +15,7 @@ from .api_error import api_error
 from .leader_and_isr import LeaderAndIsr
 from .replica_placement import Replicas
 from .storage.log_cleaner import apply_compaction
-from .storage.partition import Partition
+from .storage.partition import Cleanup, Partition
 from .storage.retention import apply_retention
 from .storage.storage_limit import StorageLimit
 from .topic_configs import TopicConfig
@@ -100,10 +100,27 @@ class Topic:
 
         Deletes expired records, and compacts the log of a compacted topic.
         """
-        partition = self.partition(index)
-        config = self.config_of(index)
-        apply_retention(partition.log, config, now_ms)
-        apply_compaction(partition, config, now_ms)
+        partitions = self.partitions
+        partition = partitions[index] if 0 <= index < len(partitions) else self.partition(index)
+        log = partition.log
+        config = self.config
+        if self._config_by_node:
+            config = self.config_at(partition.leader_and_isr.leader)
+        last = partition.last_cleanup
+        if (
+            last is not None
+            and last.config is config
+            and last.end_offset == log.end_offset
+            and last.start_offset == log.start_offset
+            and now_ms <= last.until_ms
+        ):
+            return partition
+        until_ms = apply_retention(log, config, now_ms)
+        if config.requires_keys:
+            partition.last_cleanup = None
+            apply_compaction(partition, config, now_ms)
+        else:
+            partition.last_cleanup = Cleanup(config, log.start_offset, log.end_offset, until_ms)
         return partition
 
     def check_leader(self, index: int, node_id: int, leader_epoch: int = -1) -> None:

@@ -66,7 +66,7 @@ from ..releases import is_before
 from ..replica_selector import preferred_replica
 from ..storage.fetch_limit import FetchLimit, diverging_epoch
 from ..storage.leader_epoch_cache import UNKNOWN_EPOCH, EpochEnd
-from ..storage.log import LogSlice
+from ..storage.log import LogSlice, PartitionLog
 from ..storage.partition import Partition
 from ..throttle import limit_fetch_bytes
 from ..topics import Topic
@@ -135,23 +135,43 @@ class FetchOperation:
         self.refuses_zstd = version < _FIRST_VERSION_OF_ZSTD and is_before(
             context.settings.release, _FIRST_RELEASE_WITHOUT_CONVERSION
         )
+        self._node_id = context.node_id
         self.is_read_committed = request.isolation_level == _READ_COMMITTED
         self.is_from_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
-        self.topics: list[tuple[CachedPartition, Topic]] = []
+        #: The topics, each with partitions that follow each other in the request or session.
+        self.topics: list[tuple[Topic, list[CachedPartition]]] = []
         self.refused: list[PartitionRead] = []
         #: How many bytes of records Kafka would have returned for the latest read.
         self.readable = 0
+        #: The logs of the partitions that the latest read has left out.
+        self.unchanged_logs: list[PartitionLog] = []
+        self._may_leave_out = (
+            fetch_context.is_incremental
+            and not self.refuses_zstd
+            and not self.is_from_follower
+            and context.settings.replica_selector is None
+        )
+        topic: Topic | None = None
+        before: CachedPartition | None = None  # the partition for which `topic` was found
+        its: list[CachedPartition] = []
         for cached in fetch_context.partitions:
             try:
-                self.topics.append((cached, self._find(cached)))
+                if topic is None or before is None or not cached.has_topic_of(before):
+                    topic, before = self._find(cached), cached
+                    its = []
+                    self.topics.append((topic, its))
+                if not 0 <= cached.requested.partition < len(topic.partitions):
+                    topic.partition(cached.requested.partition)
             except BrokerResponseError as error:
                 self.refused.append(PartitionRead(cached, error=error))
+            else:
+                its.append(cached)
 
     def _find(self, cached: CachedPartition) -> Topic:
         """Returns the topic of a partition.
 
-        Raises BrokerResponseError if the client may not read the topic, or if the partition does
-        not exist. For a topic name, the authorization error does not reveal whether the topic
+        Raises BrokerResponseError if the client may not read the topic, or if it does not exist.
+        For a topic name, the authorization error does not reveal whether the topic
         exists.
         """
         topics = self.context.cluster.topics
@@ -166,21 +186,63 @@ class FetchOperation:
             raise api_error(
                 AUTHORIZATION_ERRORS[ResourceType.TOPIC], "followers are brokers of the cluster"
             )
-        if found is None:
-            found = topics.named(name)
-        found.partition(cached.requested.partition)
-        return found
+        return topics.named(name) if found is None else found
 
     def read(self) -> list[PartitionRead]:
-        """Reads all partitions in `topics`, within the size limits of request, broker and quota."""
+        """Reads all partitions in `topics`, within the size limits of request, broker and quota.
+
+        Leaves out partitions of a fetch session that the response need not include; their logs are
+        then in `unchanged_logs`.
+        """
         self.context.transaction_coordinator.advance(self.context.now)
         limit = FetchLimit(
             self._max_bytes(), at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES
         )
         now_ms = self.context.clock.now_ms()
-        read = [self._read(cached, topic, limit, now_ms) for cached, topic in self.topics]
+        read: list[PartitionRead] = []
+        unchanged = self.unchanged_logs = []
+        for topic, its in self.topics:
+            leaves_out = self._may_leave_out and its and self._is_unchanged(its[0], topic)
+            for cached in its:
+                log = self._unchanged_log(cached, topic, now_ms) if leaves_out else None
+                if log is None:
+                    read.append(self._read(cached, topic, limit, now_ms))
+                else:
+                    unchanged.append(log)
         self.readable = limit.readable
         return read
+
+    def _is_unchanged(self, cached: CachedPartition, topic: Topic) -> bool:
+        """Returns False if `_check_topic_unchanged` may raise an error for the topic."""
+        return (
+            self.context.refuse is None
+            and self.context.cluster.topics.get(topic.name) is topic
+            and (bool(cached.topic) or topic.topic_id == cached.topic_id)
+        )
+
+    def _unchanged_log(
+        self, cached: CachedPartition, topic: Topic, now_ms: int
+    ) -> PartitionLog | None:
+        """Returns the log of a partition for which `_read` would find nothing to send.
+
+        Returns None if `_read` must read the partition. Most partitions of a large session are
+        unchanged, and this method takes less time than `_read`.
+        """
+        requested = cached.requested
+        partition = topic.after_cleanup(requested.partition, now_ms)
+        log = partition.log
+        end_offset = log.end_offset
+        epoch = log.epochs.current
+        if (
+            requested.fetch_offset == end_offset
+            and cached.high_watermark == end_offset
+            and cached.log_start_offset == log.start_offset
+            and partition.leader_and_isr.leader == self._node_id
+            and (requested.current_leader_epoch == epoch or requested.current_leader_epoch < 0)
+            and requested.last_fetched_epoch in (epoch, UNKNOWN_EPOCH)
+        ):
+            return log
+        return None
 
     def _max_bytes(self) -> int:
         """Returns the size limit of the response: the lowest of the request, broker and quota."""
@@ -190,12 +252,13 @@ class FetchOperation:
     def is_enough(self, read: list[PartitionRead]) -> bool:
         """Returns True if the response can be sent before `max_wait_ms`.
 
-        `read` has the result for each partition. Returns True if `read` is empty, if there are
-        `min_bytes` of records, or if a partition has an error, a preferred replica or a diverging
-        epoch. As in Kafka, the size limit of the response replaces a larger `min_bytes`. The limit
-        of a partition (`partition_max_bytes`) does not end the wait.
+        `read` has the result for each partition that is not left out. Returns True if no partition
+        can be read, if there are `min_bytes` of records, or if a partition has an error, a
+        preferred replica or a diverging epoch. As in Kafka, the size limit of the response replaces
+        a larger `min_bytes`. The limit of a partition (`partition_max_bytes`) does not end the
+        wait.
         """
-        if not read or any(part.is_urgent for part in read):
+        if not (read or self.unchanged_logs) or any(part.is_urgent for part in read):
             return True
         return self.readable >= min(self.request.min_bytes, self._max_bytes())
 
@@ -302,7 +365,10 @@ def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
 
     wait = DelayedResponse(
         deadline=context.deadline(request.max_wait_ms),
-        watched=[part.partition.log for part in read if part.partition is not None],
+        watched=[
+            *(part.partition.log for part in read if part.partition is not None),
+            *operation.unchanged_logs,
+        ],
         try_complete=try_complete,
     )
     return wait

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...records import RecordBatch
 from ...stored.transaction_markers import TxnMarker, encode_txn_marker
 from ..leader_and_isr import LeaderAndIsr
+from ..topic_configs import TopicConfig
 from ..watchable import Watchable
 from .log import PartitionLog
 from .memory_log import MemoryLog
 from .producer_state import ProducerStateManager
 from .storage_limit import StorageLimit
 
-__all__ = ["Partition"]
+__all__ = ["Cleanup", "Partition"]
+
+
+class Cleanup(NamedTuple):
+    """Holds the configs and the offsets of a log after a cleanup.
+
+    Until the time `until_ms`, another cleanup changes nothing, if these values are the same.
+    """
+
+    config: TopicConfig
+    start_offset: int
+    end_offset: int
+    until_ms: int
 
 
 class Partition:
@@ -36,6 +50,8 @@ class Partition:
         self.producer_states = ProducerStateManager()
         #: The log directories to which AlterReplicaLogDirs has moved replicas, by node id.
         self.log_dirs: dict[int, str] = {}
+        #: The last cleanup of a log that is not compacted; None before, and after a truncation.
+        self.last_cleanup: Cleanup | None = None
         #: The offset from which records are not yet compacted.
         self.first_dirty_offset = 0
         #: When the log was last checked for compaction, in ms; None before the first check.
@@ -135,6 +151,7 @@ class Partition:
         Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
         """
         end_offset = self.log.end_offset
+        self.last_cleanup = None
         self.log.truncate(offset)
         if self.log.end_offset == end_offset:
             return end_offset

@@ -130,3 +130,14 @@ def test_retention_with_log_start_inside_a_batch() -> None:
     assert (log.start_offset, kept(log)) == (2, [0, 4, 8])
     apply_retention(log, config(retention_bytes=2 * size), NOW)
     assert (log.start_offset, kept(log)) == (4, [4, 8])
+
+
+def test_retention_says_until_when_it_deletes_nothing() -> None:
+    log = filled(NOW, NOW + 10)
+    wanted = config(retention_ms=1000)
+    assert apply_retention(log, wanted, NOW) == NOW + 1000
+    assert apply_retention(log, wanted, NOW + 1000) == NOW + 1000
+    assert apply_retention(log, wanted, NOW + 1001) == NOW + 1010
+    assert apply_retention(log, wanted, NOW + 1011) > NOW + 1_000_000  # the log is empty
+    old = filled(NOW - 5000)
+    assert apply_retention(old, wanted, NOW) == NOW + CHECK_MS
