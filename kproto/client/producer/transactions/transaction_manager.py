@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ....wire.errors import BrokerResponseError, KprotoError
+from ....wire.errors import KprotoError
 from ...commits.transactional_commit import TransactionalCommit
 from ...core.retry import Attempts, Remedy, remedy_of
 from ...metadata.cluster import TopicPartition
@@ -29,6 +29,15 @@ from ..errors import (
     TransactionError,
 )
 from ..producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
+from .fatal_reasons import (
+    EPOCH_LOST,
+    FENCED_ITSELF,
+    MAYBE_COMMITTED,
+    NOT_ABORTED,
+    error_name,
+    fatal_reason,
+    may_be_done,
+)
 from .transaction_completion import (
     TransactionCompletion,
     completion_backoff_s,
@@ -64,37 +73,6 @@ _RETRIES: Final = (ErrorAction.RETRY, ErrorAction.RETRY_SOON, ErrorAction.FIND_C
 
 #: The actions, the worst last.
 _RANKS: Final = (*_RETRIES, ErrorAction.ABORTABLE, ErrorAction.FATAL, ErrorAction.FENCED)
-
-#: The errors after which the coordinator may have stored the outcome, in Kafka: the append to its
-#: log has timed out, or another broker has become the coordinator meanwhile.
-_MAYBE_DONE: Final = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "UNKNOWN_SERVER_ERROR")
-
-_MAYBE_COMMITTED: Final = (
-    "it is unknown whether the transaction is committed; a new producer with the transactional id "
-    "starts once the transaction has ended, and then its records show it"
-)
-_NOT_ABORTED: Final = (
-    "the coordinator has not confirmed that the transaction is aborted; a new producer with the "
-    "transactional id aborts it, and without one the broker does after transaction_timeout_ms"
-)
-_FENCED_ITSELF: Final = (
-    "the transaction is aborted, and a new producer is needed: a Produce request was still in "
-    "flight, so the producer was fenced"
-)
-_EPOCH_LOST: Final = (
-    "the transaction is aborted, and a new producer is needed: brokers before Kafka 2.5 cannot "
-    "bump the epoch of a producer, some of whose records may have been stored (KIP-360)"
-)
-
-#: The remedies of errors that make the producer fail.
-_HINTS: Final = {
-    "INVALID_TRANSACTION_TIMEOUT": (
-        "lower transaction_timeout_ms (transaction.timeout.ms), or raise "
-        "transaction.max.timeout.ms of the brokers"
-    ),
-    "UNSUPPORTED_VERSION": "Kafka 4.4.0 refuses to keep a prepared transaction (KIP-939)",
-    "INVALID_PRODUCER_ID_MAPPING": "the transactional id has expired, or has another producer id",
-}
 
 
 def _ignore() -> None:
@@ -493,11 +471,11 @@ class TransactionManager:
     ) -> None:
         action = action_of(api, error)
         if isinstance(request, EndTransaction) and request.is_commit:
-            self._is_commit_in_doubt = self._is_commit_in_doubt or _may_be_done(error)
-        if self._fences and _name_of(error) == "CONCURRENT_TRANSACTIONS":
-            self.fail(FatalTransactionError(_FENCED_ITSELF, self.transactional_id))
+            self._is_commit_in_doubt = self._is_commit_in_doubt or may_be_done(error)
+        if self._fences and error_name(error) == "CONCURRENT_TRANSACTIONS":
+            self.fail(FatalTransactionError(FENCED_ITSELF, self.transactional_id))
             return
-        if _name_of(error) == "UNKNOWN_TOPIC_OR_PARTITION" and not self._attempts.count:
+        if error_name(error) == "UNKNOWN_TOPIC_OR_PARTITION" and not self._attempts.count:
             self._attempts.limit_to(now + self._settings.metadata_wait_ms / 1000)
         if action in _RETRIES and self._attempts.failed(error, now):
             if action is ErrorAction.RETRY_SOON:
@@ -532,13 +510,13 @@ class TransactionManager:
         AddPartitionsToTxn: the coordinator may have received no AddPartitionsToTxn, so that no
         transaction began there.
         """
-        is_refused = _name_of(error) == "INVALID_TXN_STATE" and not self._is_commit_in_doubt
+        is_refused = error_name(error) == "INVALID_TXN_STATE" and not self._is_commit_in_doubt
         return is_refused and not (request.is_commit or self._is_confirmed or self.bumps_at_end)
 
     # Results
 
     def _make_abortable(self, error: KprotoError) -> None:
-        if _name_of(error) == "UNKNOWN_PRODUCER_ID":
+        if error_name(error) == "UNKNOWN_PRODUCER_ID":
             self._needs_epoch_bump = True
         self.error = error
         self._drop_queued()
@@ -548,24 +526,19 @@ class TransactionManager:
     def _fail(self, action: ErrorAction, error: KprotoError, now: float) -> None:
         is_fenced = action is ErrorAction.FENCED
         lasted_ms = round(1000 * (now - self._began_at)) if self.is_open else 0
-        if lasted_ms >= self.timeout_ms:
-            why = (
-                f"the transaction lasted {lasted_ms} ms, and brokers abort a transaction after "
-                f"transaction_timeout_ms ({self.timeout_ms})"
-            )
-        elif is_fenced:
-            why = "another producer has taken over the transactional id"
-        else:
-            hint = _HINTS.get(_name_of(error))
-            why = "the producer cannot continue" + (f" ({hint})" if hint else "")
-        if self._is_commit_in_doubt:
-            why += f"; {_MAYBE_COMMITTED}"
+        why = fatal_reason(
+            error,
+            is_fenced=is_fenced,
+            lasted_ms=lasted_ms,
+            timeout_ms=self.timeout_ms,
+            is_commit_in_doubt=self._is_commit_in_doubt,
+        )
         kind = FencedTransactionError if is_fenced else FatalTransactionError
         self.fail(kind(why, self.transactional_id, error))
 
     def _fail_end(self, error: KprotoError | None) -> None:
         self._is_commit_in_doubt |= self.state is _S.COMMITTING_TRANSACTION
-        why = _MAYBE_COMMITTED if self._is_commit_in_doubt else _NOT_ABORTED
+        why = MAYBE_COMMITTED if self._is_commit_in_doubt else NOT_ABORTED
         self.fail(FatalTransactionError(why, self.transactional_id, error))
 
     def on_fault(self, error: KprotoError) -> None:
@@ -593,16 +566,6 @@ class TransactionManager:
         elif self.supports_epoch_bump:
             self._change(_S.UNINITIALIZED)
         else:
-            self.fail(FatalTransactionError(_EPOCH_LOST, self.transactional_id, self.error))
+            self.fail(FatalTransactionError(EPOCH_LOST, self.transactional_id, self.error))
         for commit in committed:
             commit.on_committed()
-
-
-def _may_be_done(error: KprotoError) -> bool:
-    """Returns True if a coordinator may have carried out the EndTxn that failed with `error`."""
-    return not isinstance(error, BrokerResponseError) or error.name in _MAYBE_DONE
-
-
-def _name_of(error: KprotoError) -> str:
-    """Returns the name of a broker's error; an empty text for an error of the client."""
-    return error.name if isinstance(error, BrokerResponseError) else ""
