@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -23,7 +23,7 @@ from ...messages.produce_response import PartitionProduceResponse, ProduceRespon
 from ...protocol.error_codes import raise_for_code
 from ...tasks import start_task
 from ...wire.errors import KprotoError, ProtocolError, RequestTimeoutError
-from ...wire.uuid import ZERO_UUID, Uuid
+from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition, no_leader_error
 from ..metadata.cluster_view import ClusterView
 from ..metadata.response_hints import brokers_in
@@ -33,15 +33,13 @@ from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
 from .partition_queue import PartitionQueue
 from .producer_state import ProducerIdAndEpoch
+from .request_builder import ProduceRequestBuilder
 from .requests import (
-    ProduceRequestTemplate,
     encode_batch,
-    highest_produce_version,
     invalid_records,
     leader_hints,
     partition_responses,
     produce_error,
-    produce_request,
 )
 from .settings import ACKS_ALL, CompressionName
 from .transactions.transaction_manager import TransactionManager
@@ -81,10 +79,8 @@ class Sender:
         self._accumulator = accumulator
         self._compression = compression
         self._acks = acks
+        self._requests = ProduceRequestBuilder(view, self._transaction, acks)
         self._unacked_connections = UnackedConnections()  # with acks=0
-        # The broker's timeout is shorter than the client's, so that its error response arrives.
-        self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
-        self._single_requests: dict[TopicPartition, ProduceRequestTemplate] = {}
         self.is_scheduled = False
         self._timer: Timer | None = None
         self._timer_at = _NEVER
@@ -355,11 +351,11 @@ class Sender:
         self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
     ) -> bool:
         if not self._acks:
-            request, _, version = self._request(connection, batches)
+            request, _, version = self._requests.build(connection, batches)
             return connection.try_send_only(request, version=version)
         if len(batches) == 1:
             (batch,) = batches.values()
-            single = self._single_request(connection, batch)
+            single = self._requests.single(connection, batch)
             assert batch.data is not None, "it was built"
             return connection.try_send_encoded(
                 ProduceRequest,
@@ -369,31 +365,12 @@ class Sender:
                     node, batches, connection, single.ids, outcome
                 ),
             )
-        request, ids, version = self._request(connection, batches)
+        request, ids, version = self._requests.build(connection, batches)
         return connection.try_send(
             request,
             version=version,
             callback=lambda outcome: self._on_response(node, batches, connection, ids, outcome),
         )
-
-    def _single_request(
-        self, connection: BrokerConnection, batch: ProducerBatch
-    ) -> ProduceRequestTemplate:
-        """Returns the encoded bytes around the batch in a request with a single batch.
-
-        Reuses these bytes while the topic id and the version stay the same.
-        """
-        tp = batch.topic, batch.partition
-        info = self._view.cluster.topics.get(batch.topic)
-        topic_id = ZERO_UUID if info is None else info.topic_id
-        version = connection.version_of(ProduceRequest, self._highest_version((topic_id,)))
-        known = self._single_requests.get(tp)
-        if known is None or known.topic_id is not topic_id or known.version != version:
-            known = ProduceRequestTemplate(
-                *tp, topic_id, self._timeout_ms, version, self._acks, self._transactional_id
-            )
-            self._single_requests[tp] = known
-        return known
 
     def _on_response(
         self,
@@ -450,7 +427,7 @@ class Sender:
         self._encode_batches(batches, connection.message_magic)
         if not batches:
             return
-        request, ids, version = self._request(connection, batches)
+        request, ids, version = self._requests.build(connection, batches)
         self._report_sent(batches)
         if self._acks:
             response = await connection.request(request, version=version)
@@ -464,26 +441,6 @@ class Sender:
         for tp, batch in list(batches.items()):
             if batch.future.done():
                 self._on_failure(batches.pop(tp), RequestTimeoutError("it was not sent in time"))
-
-    def _request(
-        self, connection: BrokerConnection, batches: dict[TopicPartition, ProducerBatch]
-    ) -> tuple[ProduceRequest, dict[str, Uuid], int]:
-        """Returns the request for these batches, the topic ids by name, and the version."""
-        topics = self._view.cluster.topics
-        ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in batches}
-        version = connection.version_of(ProduceRequest, self._highest_version(ids.values()))
-        request = produce_request(
-            list(batches.values()), ids, self._timeout_ms, self._acks, self._transactional_id
-        )
-        return request, ids, version
-
-    @property
-    def _transactional_id(self) -> str | None:
-        return None if self._transaction is None else self._transaction.transactional_id
-
-    def _highest_version(self, ids: Iterable[Uuid]) -> int:
-        adds_partitions = self._transaction is None or self._transaction.bumps_at_end
-        return highest_produce_version(ids, adds_partitions=adds_partitions)
 
     # Produce requests without a response (acks=0)
 
