@@ -29,11 +29,9 @@ records of a partition through every retry:
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...protocol.error_codes import code_of, error_of_code
 from ...records import GrowingBatch
@@ -46,28 +44,14 @@ from ..settings import ClientSettings
 from .batch import ProducerBatch
 from .failed_deliveries import FailedDeliveries
 from .partition_queue import PartitionQueue
-from .producer_state import OutOfOrderAction, ProducerState
+from .producer_state import OutOfOrderAction, ProducerState, may_be_stored
+from .send_schedule import SendPlan, SendSchedule
 from .transactions.transaction_manager import TransactionManager
 
-__all__ = ["RecordAccumulator", "SendPlan"]
+__all__ = ["RecordAccumulator"]
 
 _OUT_OF_ORDER: Final = code_of("OUT_OF_ORDER_SEQUENCE_NUMBER")
 _TOO_LARGE: Final = code_of("MESSAGE_TOO_LARGE")
-
-#: Error codes after which a batch may be stored; after any other error code the batch is not
-#: stored.
-_MAY_BE_STORED: Final = frozenset(
-    map(
-        code_of,
-        (
-            "KAFKA_STORAGE_ERROR",
-            "NETWORK_EXCEPTION",
-            "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
-            "REQUEST_TIMED_OUT",
-            "UNKNOWN_SERVER_ERROR",
-        ),
-    )
-)
 
 #: The most records that `add_run` looks at: with small batches, looking at all records of a long
 #: list again for each batch would take most of the time.
@@ -75,28 +59,6 @@ _MOST_RUN: Final = 1_024
 
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
-
-
-def _may_be_stored(error: KprotoError) -> bool:
-    """Returns True if a broker may have stored a batch that failed with `error`."""
-    return not isinstance(error, BrokerResponseError) or error.code in _MAY_BE_STORED
-
-
-class SendPlan(NamedTuple):
-    """The next requests: `requests` maps each node to the queues whose next batches are sent to it.
-
-    `unknown_leaders` are queues without a known leader. `needs_producer_id` is True if
-    InitProducerId must be sent. The next plan is due at `next_at`, and the oldest batch expires at
-    `deadline`. Both times are in seconds of the clock. `new_partitions` must be added to the
-    transaction.
-    """
-
-    requests: dict[int, list[PartitionQueue]]
-    unknown_leaders: list[PartitionQueue]
-    needs_producer_id: bool
-    next_at: float
-    deadline: float
-    new_partitions: list[TopicPartition]
 
 
 class RecordAccumulator:
@@ -132,12 +94,7 @@ class RecordAccumulator:
         self.supports_headers = True  # False for brokers before 0.11, whose message sets have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.active_queues: dict[TopicPartition, PartitionQueue] = {}
-        #: The queues whose next batch may be due: queues that have changed since the last plan, and
-        #: queues that were due in the last plan. `plan` looks at these queues, and at queues with a
-        #: timer that is due.
-        self._candidates: dict[TopicPartition, PartitionQueue] = {}
-        self._timers: list[tuple[float, int, PartitionQueue]] = []
-        self._timer_numbers = count()
+        self._schedule = SendSchedule()
         #: The deadlines of all incomplete batches, in ascending order; deadlines of some batches
         #: that have completed are also still here.
         self._deadlines: deque[tuple[float, asyncio.Future[KprotoError | None]]] = deque()
@@ -262,14 +219,14 @@ class RecordAccumulator:
         self._deadlines.append((self.deadline_of(batch), batch.future))
         queue.pending.append(batch)
         self.active_queues[queue.tp] = queue
-        self._candidates[queue.tp] = queue
+        self._schedule.add(queue)
         return batch
 
     def set_ready(self, batch: ProducerBatch) -> None:
         """Makes a pending batch ready to be sent, full or not."""
         batch.ready_at = _LONG_AGO
         queue = self.queues[batch.topic, batch.partition]
-        self._candidates[queue.tp] = queue
+        self._schedule.add(queue)
 
     def _move_sticky_partition(self, topic: str) -> None:
         self.sticky_moves[topic] = self.sticky_moves.get(topic, 0) + 1
@@ -279,7 +236,7 @@ class RecordAccumulator:
         for queue in self.active_queues.values():
             for batch in queue.pending:
                 batch.ready_at = _LONG_AGO
-        self._candidates.update(self.active_queues)
+        self._schedule.add_all(self.active_queues)
 
     # Sending batches
 
@@ -296,14 +253,7 @@ class RecordAccumulator:
         """
         plan = SendPlan({}, [], False, _NEVER, _NEVER, [])
         needs_producer_id = False
-        max_in_flight = self._partition_max_in_flight
-        self._add_due_timers(now)
-        for queue in [*self._candidates.values()]:
-            at = queue.next_at(max_in_flight)
-            if at > now:
-                del self._candidates[queue.tp]
-                self._set_timer(queue, at)
-                continue
+        for queue in self._schedule.due(now, self._partition_max_in_flight):
             if self.producer_state.identity is None and queue.needs_producer_id:
                 needs_producer_id = True
                 continue
@@ -319,23 +269,9 @@ class RecordAccumulator:
                 plan.requests.setdefault(node, []).append(queue)
         return plan._replace(
             needs_producer_id=needs_producer_id,
-            next_at=self._timers[0][0] if self._timers else _NEVER,
+            next_at=self._schedule.next_timer,
             deadline=self._next_deadline(),
         )
-
-    def _set_timer(self, queue: PartitionQueue, at: float) -> None:
-        """Makes the first plan after `at` look at a queue; has no effect if `at` is infinity."""
-        if at < queue.planned_at:
-            queue.planned_at = at
-            heapq.heappush(self._timers, (at, next(self._timer_numbers), queue))
-
-    def _add_due_timers(self, now: float) -> None:
-        """Adds to the candidates the queues whose timers are due."""
-        while self._timers and self._timers[0][0] <= now:
-            _, _, queue = heapq.heappop(self._timers)
-            queue.planned_at = _NEVER
-            if not queue.is_empty:
-                self._candidates[queue.tp] = queue
 
     def _next_deadline(self) -> float:
         """Returns the time at which the oldest incomplete batch expires; infinity without one."""
@@ -436,7 +372,7 @@ class RecordAccumulator:
         if batch.future.done():  # it expired while it was in flight
             self._update_active_queues(queue)
             return
-        batch.maybe_stored = batch.maybe_stored or _may_be_stored(error)
+        batch.maybe_stored = batch.maybe_stored or may_be_stored(error)
         code = error.code if isinstance(error, BrokerResponseError) else 0
         action = OutOfOrderAction.APPLY_REMEDY
         if code == _OUT_OF_ORDER and self.producer_state.is_idempotent:
@@ -559,7 +495,7 @@ class RecordAccumulator:
             queue.to_retry.clear()
             queue.pending.clear()
         self.active_queues.clear()
-        self._candidates.clear()
+        self._schedule.clear()
 
     def complete(self, batch: ProducerBatch, error: KprotoError | None) -> None:
         """Completes a batch: it is acked if `error` is None, otherwise it has failed for good.
@@ -643,6 +579,6 @@ class RecordAccumulator:
         queue.requeue_retries()
         if queue.is_empty:
             self.active_queues.pop(queue.tp, None)
-            self._candidates.pop(queue.tp, None)
+            self._schedule.remove(queue)
         else:
-            self._candidates[queue.tp] = queue
+            self._schedule.add(queue)

@@ -36,6 +36,7 @@ __all__ = [
     "ProducerIdAndEpoch",
     "ProducerState",
     "identity_after_failure",
+    "may_be_stored",
 ]
 
 #: The largest sequence number; 0 follows it (KIP-98).
@@ -50,6 +51,21 @@ _LOSES_PRODUCER_ID: Final = frozenset(
     map(code_of, ("INVALID_PRODUCER_EPOCH", "UNKNOWN_PRODUCER_ID"))
 )
 
+#: Error codes after which a batch may be stored; after any other error code the batch is not
+#: stored.
+_MAY_BE_STORED: Final = frozenset(
+    map(
+        code_of,
+        (
+            "KAFKA_STORAGE_ERROR",
+            "NETWORK_EXCEPTION",
+            "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+            "REQUEST_TIMED_OUT",
+            "UNKNOWN_SERVER_ERROR",
+        ),
+    )
+)
+
 
 class ProducerIdAndEpoch(NamedTuple):
     """A producer id and its epoch; -1 and -1 for a producer that is not idempotent."""
@@ -59,6 +75,11 @@ class ProducerIdAndEpoch(NamedTuple):
 
 
 NO_PRODUCER_ID: Final = ProducerIdAndEpoch(-1, -1)
+
+
+def may_be_stored(error: KprotoError) -> bool:
+    """Returns True if a broker may have stored a batch that failed with `error`."""
+    return not isinstance(error, BrokerResponseError) or error.code in _MAY_BE_STORED
 
 
 def identity_after_failure(

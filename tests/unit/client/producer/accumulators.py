@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from kproto.client import ClientSettings
-from kproto.client.producer.accumulator import RecordAccumulator, SendPlan
+from kproto.client.producer.accumulator import RecordAccumulator
 from kproto.client.producer.batch import ProducerBatch
 from kproto.client.producer.failed_deliveries import FailedDeliveries
 from kproto.client.producer.producer_state import ProducerIdAndEpoch
+from kproto.client.producer.send_schedule import SendPlan
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.errors import BrokerConnectionError, KprotoError
 
