@@ -9,16 +9,15 @@ records.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from ...records import MAX_TIMESTAMP_MS, GrowingBatch
-from ...wire.buffers import octets_of_record
+from ...records import GrowingBatch
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
 from ..metadata.cluster import TopicInfo
 from ..metadata.cluster_view import ClusterView
-from ..producer_record import EncodedRecords, EventRecord, Headers, ProducerRecord, as_record
+from ..producer_record import EncodedRecords, EventRecord, ProducerRecord, as_record
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
 from .acks import Acks
@@ -36,6 +35,7 @@ from .errors import DeliveryError
 from .held_batches import HeldBatches
 from .old_brokers import unsupported_headers_error
 from .partitioner import Partitioner, PartitionerName, TopicPartitioner, make_partitioner
+from .record_checks import check_without_headers, checked_bytes, checked_headers, checked_timestamp
 from .sender import Sender
 
 __all__ = ["RecordAppender"]
@@ -189,9 +189,7 @@ class RecordAppender:
         if records.count < 1 or not records.data:
             raise EncodeError("a batch needs at least one record")
         timestamp = self._now_ms() if records.timestamp is None else records.timestamp
-        content = GrowingBatch.of_encoded(
-            records.data, records.count, _checked_timestamp(timestamp)
-        )
+        content = GrowingBatch.of_encoded(records.data, records.count, checked_timestamp(timestamp))
         if self._calls.intercepts:
             raise ConfigurationError(
                 "a hook of this client needs each record that is sent, and this batch is encoded "
@@ -210,7 +208,7 @@ class RecordAppender:
         if partition not in partitioner.info.partitions:
             raise EncodeError(f"topic {topic!r} has no partition {partition!r}")
         if not self._accumulator.supports_headers:
-            _check_without_headers(topic, content)
+            check_without_headers(topic, content)
         batch = self._accumulator.add_encoded(topic, partition, content)
         self._sender.wake()
         return batch
@@ -540,63 +538,19 @@ class RecordAppender:
             if partition not in partitioner.info.partitions:
                 return None  # the headers were not read yet: they may be an iterator
         if value is not None and type(value) is not bytes:
-            value = _checked_bytes("value", value)
+            value = checked_bytes("value", value)
         if key is not None and type(key) is not bytes:
-            key = _checked_bytes("key", key)
+            key = checked_bytes("key", key)
         if headers:
-            headers = _checked_headers(headers)
+            headers = checked_headers(headers)
             if not self._accumulator.supports_headers:
                 if isinstance(record, EventRecord):
                     record = record.without_headers(self._view.message_magic)
                     return self._append_now(partitioner, record)
                 raise unsupported_headers_error(partitioner.info.name, headers)
-        timestamp = self._now_ms() if timestamp is None else _checked_timestamp(timestamp)
+        timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
         if partition is None:
             partition = partitioner.partition_of(key)
         return self._accumulator.add(
             partitioner.info.name, partition, key, value, headers, timestamp
         )
-
-
-def _check_without_headers(topic: str, content: GrowingBatch) -> None:
-    """Raises EncodeError if a record has headers, and CorruptBatchError for invalid bytes."""
-    for record in content.records():
-        if record.headers:
-            raise unsupported_headers_error(topic, record.headers)
-
-
-def _checked_bytes(what: str, value: object) -> bytes:
-    """Returns a copy of a bytes-like value, because its owner may change it. Raises EncodeError."""
-    try:
-        return octets_of_record(value)
-    except (TypeError, ValueError) as error:
-        raise EncodeError(f"the {what} of a record is bytes or None: {error}") from None
-
-
-def _checked_timestamp(timestamp: object) -> int:
-    """Returns `timestamp`. Raises EncodeError if it is no time in ms since 1970."""
-    if type(timestamp) is not int or not 0 <= timestamp <= MAX_TIMESTAMP_MS:
-        raise EncodeError(f"timestamp {timestamp!r} of a record is no time in ms since 1970")
-    return timestamp
-
-
-def _checked_headers(headers: Headers) -> Headers:
-    """Returns `headers` as a tuple. Raises EncodeError for a name or value of a wrong type."""
-    if isinstance(headers, Mapping):
-        raise EncodeError(
-            "headers of a record are pairs of str and bytes or None, and not a mapping: pass "
-            "list(headers.items())"
-        )
-    try:
-        found = tuple((name, value) for name, value in headers)
-        for name, value in found:
-            if not isinstance(name, str):
-                raise TypeError(f"{name!r} is no str")
-            name.encode("utf-8", "surrogateescape")
-            if value is not None and type(value) is not bytes:
-                _checked_bytes("header", value)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise EncodeError(
-            f"headers of a record are pairs of str and bytes or None: {error}"
-        ) from None
-    return found
