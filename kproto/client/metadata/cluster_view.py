@@ -6,9 +6,9 @@ refreshes old metadata. Callers interpret the responses, and decide on retries w
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...clock import Clock
 from ...messages.base import Request, Response
@@ -20,7 +20,6 @@ from ...wire.checks import check_whole_number
 from ...wire.counted import counted
 from ...wire.errors import (
     BrokerConnectionError,
-    BrokerResponseError,
     ConfigurationError,
     KprotoError,
     ProtocolError,
@@ -28,7 +27,8 @@ from ...wire.errors import (
 )
 from ...wire.uuid import Uuid
 from ..core.gather import gather_all
-from ..core.retry import TIMER_RESOLUTION_S, Attempts, Remedy, remedy_of
+from ..core.retry import Attempts, Remedy, remedy_of
+from ..core.retrying import RetryingCalls
 from ..core.single_flight import SingleFlight
 from ..network.connection import BrokerConnection
 from ..network.pool import ConnectionPool
@@ -46,8 +46,6 @@ __all__ = ["ClusterView"]
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
-#: The settings that bound a call with its retries.
-TimeoutSetting: TypeAlias = Literal["api_timeout_ms", "delivery_timeout_ms"]
 
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
@@ -62,16 +60,14 @@ _BY_ID: Final = 12
 _ALWAYS_CREATES: Final = 3
 
 
-class ClusterView:
+class ClusterView(RetryingCalls):
     """The cluster: its connections and its metadata, shared by all parts of a client."""
 
     def __init__(
         self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock
     ) -> None:
-        self.settings = settings
-        self.clock = clock
+        super().__init__(settings, clock, Observer(settings.hooks, clock.monotonic))
         self.cluster = Cluster()
-        self.observer = Observer(settings.hooks, clock.monotonic)
         self._changes = MetadataChangeLogger()
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self.loop_guard = self._pool.loop_guard
@@ -537,101 +533,7 @@ class ClusterView:
             self.observer.retried("metadata", error, attempts, name)
             await self.sleep_until(attempts.not_before)
 
-    # Waiting and retrying
-
-    async def sleep_until(self, at: float) -> None:
-        """Waits until the clock shows `at`, in seconds."""
-        await self.clock.sleep(at - self.clock.monotonic())
-
-    async def with_deadline(
-        self,
-        deadline: float,
-        operation: Awaitable[T],
-        limit_ms: int | None = None,
-        limited_by: TimeoutSetting = "api_timeout_ms",
-    ) -> T:
-        """Returns the result of `operation`; raises RequestTimeoutError at `deadline`.
-
-        `deadline` is in seconds of the clock. The error names the limit: the setting `limited_by`,
-        or the number `limit_ms` if it is given and differs from that setting.
-        """
-        try:
-            async with self.clock.timeout(max(0.0, deadline - self.clock.monotonic())):
-                return await operation
-        except TimeoutError as error:
-            if (
-                isinstance(error, KprotoError)
-                or self.clock.monotonic() < deadline - TIMER_RESOLUTION_S
-            ):
-                raise  # the operation's own timeout
-            named_ms: int = getattr(self.settings, limited_by)
-            is_named = limit_ms in (None, named_ms)
-            limit = f"{named_ms} ms ({limited_by})" if is_named else f"{limit_ms} ms"
-            raise RequestTimeoutError(f"no broker answered within {limit}") from None
-
-    async def within(self, limit_ms: int | None, operation: Awaitable[T]) -> T:
-        """Returns the result of `operation`; raises RequestTimeoutError after `limit_ms`.
-
-        None is no limit.
-        """
-        if limit_ms is None:
-            return await operation
-        deadline = self.clock.monotonic() + limit_ms / 1000
-        return await self.with_deadline(deadline, operation, limit_ms)
-
-    async def retrying(
-        self,
-        operation: Callable[[], Awaitable[T]],
-        *,
-        responses: bool = True,
-        started_at: float | None = None,
-        limited_by: TimeoutSetting = "api_timeout_ms",
-    ) -> T:
-        """Retries `operation` after retriable errors, for the time of the setting `limited_by`.
-
-        The time runs from `started_at` on, in seconds of the clock; by default from now. Lost
-        connections and timeouts are retried, and with `responses` also retriable error codes. Any
-        other error is raised at once. A backoff ends at the deadline at the latest. An attempt that
-        runs at the deadline is cancelled, but each retry may run for at least 0.1 s. After the
-        deadline the call raises the error of the last attempt, or RequestTimeoutError if no attempt
-        has failed.
-        """
-        started_at = self.clock.monotonic() if started_at is None else started_at
-        limit_ms: int = getattr(self.settings, limited_by)
-        attempts = Attempts(self.settings, limit_ms, started_at)
-        while True:
-            try:
-                return await self._attempt(attempts, operation(), limited_by)
-            except KprotoError as error:
-                answered = isinstance(error, BrokerResponseError)
-                if remedy_of(error) is Remedy.FAIL or (answered and not responses):
-                    raise
-                if not attempts.failed(error, self.clock.monotonic()):
-                    raise
-                self._brokers_are_invalid = (
-                    self._brokers_are_invalid or remedy_of(error) is not Remedy.RETRY
-                )
-                self.observer.retried("call", error, attempts)
-            await self.sleep_until(attempts.not_before)
-
-    async def _attempt(
-        self,
-        attempts: Attempts,
-        operation: Awaitable[T],
-        limited_by: TimeoutSetting = "api_timeout_ms",
-    ) -> T:
-        """Returns the result of `operation`, which is cancelled at the deadline of the attempt.
-
-        Raises the error of `operation`. If the deadline passes, raises the last error of
-        `attempts`, or RequestTimeoutError if there is none.
-        """
-        ends_at = attempts.ends_at(self.clock.monotonic())
-        try:
-            return await self.with_deadline(ends_at, operation, limited_by=limited_by)
-        except RequestTimeoutError as error:
-            if self.clock.monotonic() < ends_at - TIMER_RESOLUTION_S:
-                raise  # the operation's own timeout
-            raise attempts.error or error from None
+    # Requests to leaders
 
     async def send_to_leaders(
         self,
