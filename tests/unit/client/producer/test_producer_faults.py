@@ -21,7 +21,7 @@ from kproto import (
     ProducerRecord,
     RequestTimeoutError,
 )
-from kproto.client.producer import sender as sender_module
+from kproto.client.producer import request_builder
 from kproto.messages import InitProducerIdRequest, MetadataRequest
 from kproto.messages.produce_request import ProduceRequest
 from kproto.protocol.connection import ReceivedRequest
@@ -242,7 +242,7 @@ async def test_unexpected_exception_fails_the_send_and_is_reported(
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: faults.append(context)
         )
-        monkeypatch.setattr(sender_module, name, broken)
+        monkeypatch.setattr(request_builder, name, broken)
         async with client.producer() as producer:
             records = [ProducerRecord(b"kept", partition=at) for at in range(partitions)]
             with pytest.raises(DeliveryError) as raised:
