@@ -8,7 +8,7 @@ values have the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -21,12 +21,11 @@ from ...messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from ...messages.offset_commit_key import OffsetCommitKey
 from ...messages.offset_commit_value import OffsetCommitValue
 from ...messages.share_group_metadata_key import ShareGroupMetadataKey
-from ...records import Record, encode_batch
+from ...records import Record
 from ...stored.coordinator_records import (
     CoordinatorRecord,
     UnknownCoordinatorRecord,
     decode_coordinator_record,
-    encode_coordinator_record,
 )
 from ...wire.errors import DecodeError
 from .committed_offsets import CommittedOffset, CommittedOffsets
@@ -39,7 +38,6 @@ __all__ = [
     "StoredGroup",
     "TransactionEnd",
     "TransactionalRecord",
-    "batch_of",
     "group_record",
     "group_tombstone",
     "load",
@@ -140,24 +138,6 @@ def group_record(group_id: str, metadata: GroupMetadata) -> CoordinatorRecord:
 def group_tombstone(group_id: str) -> CoordinatorRecord:
     """Returns the tombstone of a classic group's metadata."""
     return CoordinatorRecord(GroupMetadataKey(group=group_id))
-
-
-def batch_of(
-    records: Sequence[CoordinatorRecord],
-    now_ms: int,
-    producer: tuple[int, int] | None = None,
-) -> bytes:
-    """Returns the records as one encoded batch, with timestamp `now_ms`.
-
-    `producer` is the producer id and epoch of a transaction that the records belong to.
-    """
-    encoded = ((*encode_coordinator_record(record), (), now_ms) for record in records)
-    if producer is None:
-        return encode_batch(encoded)
-    producer_id, epoch = producer
-    return encode_batch(
-        encoded, producer_id=producer_id, producer_epoch=epoch, is_transactional=True
-    )
 
 
 def load(

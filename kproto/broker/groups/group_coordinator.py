@@ -15,11 +15,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from ...records import Record, RecordBatch
+from ...records import Record
 from ...stored.coordinator_records import CoordinatorRecord
 from ...stored.transaction_markers import txn_marker_of
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..api_error import api_error
+from ..coordinator_log import BATCH_TOO_LARGE, append_to_coordinator_log
 from ..coordinators import partition_of
 from ..leader_and_isr import NO_LEADER
 from ..log_escaping import log_safe
@@ -33,7 +34,6 @@ from .coordinator_records import (
     OFFSETS_TOPIC,
     TransactionalRecord,
     TransactionEnd,
-    batch_of,
     group_tombstone,
     load,
     offset_tombstone,
@@ -58,18 +58,6 @@ OFFSETS_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
         "cleanup.policy": "compact",
         "compression.type": "producer",
         "segment.bytes": "104857600",
-    }
-)
-
-#: The coordinator's error if a batch is larger than max.message.bytes.
-_TOO_LARGE: Final = "UNKNOWN_SERVER_ERROR"
-
-#: The coordinator's errors by errors of the log, from Kafka's CoordinatorOperationExceptionHelper.
-_ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "KAFKA_STORAGE_ERROR": "NOT_COORDINATOR",
-        "NOT_ENOUGH_REPLICAS": "COORDINATOR_NOT_AVAILABLE",
-        "MESSAGE_TOO_LARGE": _TOO_LARGE,
     }
 )
 
@@ -265,18 +253,7 @@ class GroupCoordinator:
             raise api_error("NOT_COORDINATOR", f"there is no {OFFSETS_TOPIC}")
         if not records:
             return
-        batch = RecordBatch(batch_of(records, now.timestamp_ms, producer))
-        try:
-            topic.check_in_sync(partition.index)
-            if batch.size_in_bytes > topic.config.max_message_bytes:
-                raise api_error(
-                    "MESSAGE_TOO_LARGE",
-                    f"the batch has {batch.size_in_bytes} bytes, and {OFFSETS_TOPIC} accepts "
-                    f"{topic.config.max_message_bytes}",
-                )
-            partition.append_of_coordinator(batch, now.timestamp_ms)
-        except BrokerResponseError as error:
-            raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
+        append_to_coordinator_log(topic, partition, records, now.timestamp_ms, producer)
 
     def on_topic_deleted(self, deleted: Topic, now: ClockReading) -> None:
         """Removes the offsets that groups have committed for a deleted topic.
@@ -365,7 +342,7 @@ class GroupCoordinator:
         except BrokerResponseError as error:
             if (
                 partitions
-                and error.name == _TOO_LARGE
+                and error.name == BATCH_TOO_LARGE
                 and self._remove_offsets(group, partitions, now)
             ):
                 return self._delete_expired_group(group, (), now)
@@ -387,7 +364,7 @@ class GroupCoordinator:
             records = [offset_tombstone(group.group_id, *tp) for tp in partitions]
             self.append(group.group_id, records, now)
         except BrokerResponseError as error:
-            if error.name == _TOO_LARGE and len(partitions) > 1:
+            if error.name == BATCH_TOO_LARGE and len(partitions) > 1:
                 half = len(partitions) // 2
                 first, second = partitions[:half], partitions[half:]
                 return self._remove_offsets(group, first, now) and self._remove_offsets(

@@ -18,10 +18,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from ...records import Record, RecordBatch
+from ...records import Record
 from ...stored.coordinator_records import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..api_error import api_error
+from ..coordinator_log import append_to_coordinator_log
 from ..coordinators import partition_of
 from ..groups import ClockReading
 from ..leader_and_isr import NO_LEADER
@@ -37,7 +38,6 @@ from .share_state import (
 )
 from .share_state_records import (
     SHARE_STATE_TOPIC,
-    batch_of,
     load,
     replay,
     snapshot_record,
@@ -57,15 +57,6 @@ SHARE_STATE_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
         "min.insync.replicas": "2",
         "retention.ms": "-1",
         "segment.bytes": "104857600",
-    }
-)
-
-#: The coordinator's errors by errors of the log, from Kafka's CoordinatorOperationExceptionHelper.
-_ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "KAFKA_STORAGE_ERROR": "NOT_COORDINATOR",
-        "NOT_ENOUGH_REPLICAS": "COORDINATOR_NOT_AVAILABLE",
-        "MESSAGE_TOO_LARGE": "UNKNOWN_SERVER_ERROR",
     }
 )
 
@@ -286,26 +277,13 @@ class ShareCoordinator:
     def _append(self, key: SharePartitionKey, record: CoordinatorRecord, now: ClockReading) -> None:
         """Appends a record, and then applies it.
 
-        Raises COORDINATOR_NOT_AVAILABLE if the partition has no leader or too few replicas are in
-        sync, NOT_COORDINATOR if the storage is full, and UNKNOWN_SERVER_ERROR if the batch is
-        larger than max.message.bytes.
+        Raises the errors of `append_to_coordinator_log`.
         """
         states = self._states(key)
         topic, partition = self.topic, self._partition(key.coordinator_key)
         assert topic is not None
         assert partition is not None
-        batch = RecordBatch(batch_of([record], now.timestamp_ms))
-        try:
-            topic.check_in_sync(partition.index)
-            if batch.size_in_bytes > topic.config.max_message_bytes:
-                raise api_error(
-                    "MESSAGE_TOO_LARGE",
-                    f"the batch has {batch.size_in_bytes} bytes, and {SHARE_STATE_TOPIC} accepts "
-                    f"{topic.config.max_message_bytes}",
-                )
-            partition.append_of_coordinator(batch, now.timestamp_ms)
-        except BrokerResponseError as error:
-            raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
+        append_to_coordinator_log(topic, partition, [record], now.timestamp_ms)
         replay(states, record)
 
     def _check_topic(self, key: SharePartitionKey) -> None:

@@ -8,7 +8,7 @@ batches that have changed since. Tombstones have the key of a ShareSnapshot.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -18,11 +18,10 @@ from ...messages.share_snapshot_value import StateBatch as SnapshotBatch
 from ...messages.share_update_key import ShareUpdateKey
 from ...messages.share_update_value import ShareUpdateValue
 from ...messages.share_update_value import StateBatch as UpdateBatch
-from ...records import Record, encode_batch
+from ...records import Record
 from ...stored.coordinator_records import (
     CoordinatorRecord,
     decode_coordinator_record,
-    encode_coordinator_record,
 )
 from ...wire.errors import DecodeError
 from .share_state import (
@@ -35,7 +34,6 @@ from .share_state import (
 
 __all__ = [
     "SHARE_STATE_TOPIC",
-    "batch_of",
     "load",
     "replay",
     "snapshot_record",
@@ -89,11 +87,6 @@ def state_tombstone(key: SharePartitionKey) -> CoordinatorRecord:
 
 def _snapshot_key(key: SharePartitionKey) -> ShareSnapshotKey:
     return ShareSnapshotKey(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition)
-
-
-def batch_of(records: Sequence[CoordinatorRecord], now_ms: int) -> bytes:
-    """Returns the records as one encoded batch, with timestamp `now_ms`."""
-    return encode_batch((*encode_coordinator_record(record), (), now_ms) for record in records)
 
 
 def load(records: Iterable[Record]) -> dict[SharePartitionKey, ShareState]:

@@ -19,11 +19,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from ...records import Record, RecordBatch
+from ...records import Record
 from ...stored.coordinator_records import CoordinatorRecord
 from ...stored.transaction_markers import TxnMarker
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..api_error import api_error
+from ..coordinator_log import append_to_coordinator_log
 from ..coordinators import partition_of
 from ..groups import ClockReading
 from ..groups.committed_offsets import TopicPartition
@@ -49,7 +50,6 @@ from .transaction_metadata import (
 from .transaction_records import (
     FIRST_VERSION_OF_TAGS,
     TRANSACTION_TOPIC,
-    batch_of,
     load,
     transaction_record,
     transaction_tombstone,
@@ -73,15 +73,6 @@ TRANSACTION_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
         "min.insync.replicas": "2",
         "segment.bytes": "104857600",
         "unclean.leader.election.enable": "false",
-    }
-)
-
-#: The coordinator's errors by errors of the log, as in Kafka's TransactionStateManager.
-_ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "KAFKA_STORAGE_ERROR": "NOT_COORDINATOR",
-        "NOT_ENOUGH_REPLICAS": "COORDINATOR_NOT_AVAILABLE",
-        "MESSAGE_TOO_LARGE": "UNKNOWN_SERVER_ERROR",
     }
 )
 
@@ -467,18 +458,7 @@ class TransactionCoordinator:
         topic, partition = self.topic, self._partition(transactional_id)
         assert topic is not None
         assert partition is not None
-        batch = RecordBatch(batch_of([record], now.timestamp_ms))
-        try:
-            topic.check_in_sync(partition.index)
-            if batch.size_in_bytes > topic.config.max_message_bytes:
-                raise api_error(
-                    "MESSAGE_TOO_LARGE",
-                    f"the record has {batch.size_in_bytes} bytes, and {TRANSACTION_TOPIC} accepts "
-                    f"{topic.config.max_message_bytes}",
-                )
-            partition.log.append(batch, now.timestamp_ms)
-        except BrokerResponseError as error:
-            raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
+        append_to_coordinator_log(topic, partition, [record], now.timestamp_ms)
 
     def _load(self, partition: Partition, now: ClockReading) -> _Loaded:
         """Loads the ids of a partition from its log, unless they are loaded already.

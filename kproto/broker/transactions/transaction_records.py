@@ -6,16 +6,15 @@ Source: the definitions of TransactionLogKey and TransactionLogValue, and Kafka'
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from ...messages.transaction_log_key import TransactionLogKey
 from ...messages.transaction_log_value import PartitionsSchema, TransactionLogValue
-from ...records import Record, encode_batch
+from ...records import Record
 from ...stored.coordinator_records import (
     CoordinatorRecord,
     decode_coordinator_record,
-    encode_coordinator_record,
 )
 from ...wire.errors import DecodeError
 from ..groups.committed_offsets import TopicPartition
@@ -25,7 +24,6 @@ from .transaction_state import TransactionState
 __all__ = [
     "FIRST_VERSION_OF_TAGS",
     "TRANSACTION_TOPIC",
-    "batch_of",
     "load",
     "transaction_record",
     "transaction_tombstone",
@@ -76,11 +74,6 @@ def transaction_record(
 def transaction_tombstone(transactional_id: str) -> CoordinatorRecord:
     """Returns the tombstone of an expired transactional id."""
     return CoordinatorRecord(TransactionLogKey(transactional_id=transactional_id))
-
-
-def batch_of(records: Sequence[CoordinatorRecord], now_ms: int) -> bytes:
-    """Returns the records as one encoded batch, with timestamp `now_ms`."""
-    return encode_batch((*encode_coordinator_record(record), (), now_ms) for record in records)
 
 
 def load(records: Iterable[Record]) -> dict[str, TransactionMetadata]:
