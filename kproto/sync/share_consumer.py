@@ -190,9 +190,12 @@ class ShareConsumer(ShareWrapper[K, V, U]):
         handler raises, the record is released after the backoff of `retries`, as long as the number
         of its deliveries to all members is at most `retries.attempts`; then it is sent to
         `dead_letter_topic`, with failure headers (`kproto.failure_of`), or rejected without a dead
-        letter topic. If `decode` or a codec of the consumer raises, the record is a dead letter, or
-        rejected, at once. While a record waits or is processed, `run` renews its lock; it drops a
-        waiting record whose lock has ended nevertheless.
+        letter topic. A failed record is not released after the last delivery that the config
+        share.delivery.count.limit of the group allows at the start of `run`, if the principal may
+        read it (DESCRIBE_CONFIGS on the group): the broker would archive the record. If `decode` or
+        a codec of the consumer raises, the record is a dead letter, or rejected, at once. While a
+        record waits or is processed, `run` renews its lock; it drops a waiting record whose lock
+        has ended nevertheless.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if Ctrl-C interrupts the call, or if the consumer is closed. Then it

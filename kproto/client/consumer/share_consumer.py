@@ -29,6 +29,7 @@ from ..groups.share.settings import ShareGroupSettings
 from ..groups.subscription import Subscription
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
+from ..processing.delivery_limit import limit_retries
 from ..processing.failure_log import log_unraised
 from ..processing.forward_topics import check_forward_topics
 from ..processing.handlers import record_handler, with_codecs
@@ -438,9 +439,12 @@ class ShareConsumer(Generic[K, V, U]):
         handler raises, the record is released after the backoff of `retries`, as long as the number
         of its deliveries to all members is at most `retries.attempts`; then it is sent to
         `dead_letter_topic`, with failure headers (`kproto.failure_of`), or rejected without a dead
-        letter topic. If `decode` or a codec of the consumer raises, the record is a dead letter, or
-        rejected, at once. While a record waits or is processed, `run` renews its lock; it drops a
-        waiting record whose lock has ended nevertheless.
+        letter topic. A failed record is not released after the last delivery that the config
+        share.delivery.count.limit of the group allows at the start of `run`, if the principal may
+        read it (DESCRIBE_CONFIGS on the group): the broker would archive the record. If `decode` or
+        a codec of the consumer raises, the record is a dead letter, or rejected, at once. While a
+        record waits or is processed, `run` renews its lock; it drops a waiting record whose lock
+        has ended nevertheless.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if `run` is cancelled, or if the consumer is closed. Then it releases
@@ -498,6 +502,7 @@ class ShareConsumer(Generic[K, V, U]):
             counted = self._view.observer.runs(group_id).during(pool)
             with counted, signals_handled(settings.stop_on, pool.on_signal):
                 await check_forward_topics(self._view, settings.forward_topics)
+                pool.use(await limit_retries(self._view, group_id, settings))
                 await pool.until_stopped()
         except BaseException:
             if pool.error is not None:

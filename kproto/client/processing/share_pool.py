@@ -180,6 +180,10 @@ class SharePool:
 
     # Start and end
 
+    def use(self, settings: RunSettings) -> None:
+        """Replaces the settings; call it before `until_stopped`."""
+        self._settings = settings
+
     async def until_stopped(self) -> None:
         """Polls and processes records until the pool stops, fails, or this call is cancelled.
 
