@@ -76,7 +76,7 @@ def compile_format(text: str, null: bytes = b"") -> Callable[[Record], bytes]:
     parts: list[Callable[[Record], bytes]] = []
     at = 0
     for token in _TOKEN.finditer(text):
-        parts += _literal(text[at : token.start()].encode())
+        parts += _literal(_bytes_of(text[at : token.start()]))
         at = token.end()
         letter, digits, escape = token["letter"], token["hex"], token["escape"]
         if letter in ("k", "s") and null:
@@ -92,7 +92,7 @@ def compile_format(text: str, null: bytes = b"") -> Callable[[Record], bytes]:
                 f"the format has {token[0]!r}, which has no meaning; the directives are "
                 + ", ".join(f"%{name}" for name in DIRECTIVES)
             )
-    parts += _literal(text[at:].encode())
+    parts += _literal(_bytes_of(text[at:]))
     return lambda record: b"".join([part(record) for part in parts])
 
 
@@ -102,6 +102,11 @@ def _or_null(letter: str, null: bytes) -> Callable[[Record], bytes]:
         return null if data is None else data
 
     return of
+
+
+def _bytes_of(text: str) -> bytes:
+    """Returns the bytes of an argument; those that are no UTF-8 are lone surrogates in the text."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _literal(text: bytes) -> list[Callable[[Record], bytes]]:

@@ -7,19 +7,19 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..clock import SYSTEM_CLOCK
 from ..security.properties import read_values
 from ..wire.counted import counted
-from ..wire.errors import ConfigurationError, DecodeError
+from ..wire.errors import ConfigurationError, DecodeError, KprotoError
 from .added_partitions import PartitionWatch, with_added
 from .command_error import CommandError
 from .last_records import find_last_records
 from .name_patterns import subscribed, topics_of
 from .open_client import client_of, properties_of
-from .output import write_all
+from .output import PieceWriter, write_all
 from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
 from .signals import run_until_signal
@@ -35,6 +35,9 @@ __all__ = ["run"]
 
 #: The time of one poll in ms: a member of a group checks between polls whether it has any lag.
 _POLL_MS: Final = 500
+
+#: The longest time in s of the commit of the printed records after Ctrl-C or SIGTERM.
+_STOP_S: Final = 10
 
 #: Maximum number of records of one poll, which are printed at once.
 _POLL_RECORDS: Final = 10_000
@@ -273,15 +276,38 @@ class _Printing:
                     started = consumer.assignment
                 if polled:
                     quiet_since = SYSTEM_CLOCK.monotonic()
-                    for tp, records in polled.items():
-                        end = records[-1].offset + 1
-                        self._print(_Fetched(tp, records, end, end), only_values=False)
-                    # Only now: a write that fails must commit nothing of these records.
-                    await consumer.commit(polled)
+                    await self._print_and_commit(consumer, polled)
                     if self._left == 0:
                         return
                 elif await self._is_over(consumer, quiet_since):
                     return
+
+    async def _print_and_commit(
+        self, consumer: GroupConsumer, polled: Mapping[TopicPartition, Sequence[Record]]
+    ) -> None:
+        """Prints the records of a poll, and commits them then.
+
+        A write that fails commits nothing of them; if the task is cancelled, commits the records
+        that are printed.
+        """
+        writer = PieceWriter()
+        printed: dict[TopicPartition, int] = {}
+        try:
+            for tp, records in polled.items():
+                lines = self._lines_of(records)
+                try:
+                    await writer.write([line for _, line in lines])
+                finally:
+                    if writer.count:
+                        printed[tp] = lines[writer.count - 1][0].offset + 1
+                self._count(tp, len(lines), sum(len(line) for _, line in lines), 0)
+            await consumer.commit(polled)
+        except asyncio.CancelledError:
+            if printed:
+                with suppress(KprotoError, TimeoutError):  # they are printed again
+                    async with asyncio.timeout(_STOP_S):
+                        await consumer.commit(printed)
+            raise
 
     @staticmethod
     async def _commit_starts(
@@ -325,12 +351,19 @@ class _Printing:
                 write_all(lines)
                 size += len(lines)
         else:
-            count, size = self._print_records(fetched)
+            found = self._lines_of(fetched.items)
+            lines = b"".join([line for _, line in found])
+            write_all(lines)
+            count, size = len(found), len(lines)
         sys.stdout.buffer.flush()
-        self._lag[fetched.tp] = max(0, fetched.high_watermark - fetched.next_offset)
-        self._progress.add(count, size, f", lag {sum(self._lag.values()):,}")
+        self._count(fetched.tp, count, size, fetched.high_watermark - fetched.next_offset)
         is_over: bool = self._left == 0
         return is_over
+
+    def _count(self, tp: TopicPartition, count: int, size: int, lag: int) -> None:
+        """Adds printed records to the progress."""
+        self._lag[tp] = max(0, lag)
+        self._progress.add(count, size, f", lag {sum(self._lag.values()):,}")
 
     def _value_lines(self, values: Sequence[bytes | None]) -> bytes:
         end: bytes = self._options.delimiter
@@ -340,9 +373,8 @@ class _Printing:
             null = self._options.null.encode("utf-8", "surrogateescape")
             return end.join([*(null if value is None else value for value in values), b""])
 
-    def _print_records(self, fetched: _Fetched) -> tuple[int, int]:
-        """Writes the records that match; returns their number, and the number of bytes."""
-        records: Sequence[Record] = fetched.items
+    def _lines_of(self, records: Sequence[Record]) -> list[tuple[Record, bytes]]:
+        """Returns the records that are printed, with their lines."""
         until = self._until
         if until is not None:  # times need not be in order: a record before may follow
             records = [record for record in records if record.timestamp < until]
@@ -351,10 +383,10 @@ class _Printing:
         if self._left is not None:
             records = records[: self._left]
             self._left -= len(records)
-        lines: list[bytes] = []
+        lines: list[tuple[Record, bytes]] = []
         for record in records:
             try:
-                lines.append(self._format(record))
+                lines.append((record, self._format(record)))
             except DecodeError as error:
                 self._invalid += 1
                 print(
@@ -362,6 +394,4 @@ class _Printing:
                     f"{record.offset} {error}",
                     file=sys.stderr,
                 )
-        text = b"".join(lines)
-        write_all(text)
-        return len(records), len(text)
+        return lines

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from ...client import Client, TopicPartition
+from ...client import Client, CommittedOffset, TopicPartition
 from ...client.admin import (
     ConsumerGroupDescription,
-    PartitionLag,
+    ListedOffset,
+    MemberDescription,
     ShareGroupDescription,
     SharePartitionOffset,
     StreamsGroupDescription,
@@ -126,12 +127,13 @@ async def lag_rows(client: Client, groups: GroupTypes, partial: PartialResults) 
     Adds the error of a group that does not exist to `partial`.
     """
     rows: list[Row] = []
+    members: dict[str, Sequence[MemberDescription]] = dict.fromkeys(groups.streams, ())
     if groups.of_consumers:
         call = client.admin.describe_consumer_groups(groups.of_consumers)
-        for name, described in (await partial.each_of(call)).items():
-            rows += await _consumer_lag(client, name, described)
-    for name in groups.streams:
-        rows += await _consumer_lag(client, name, None)
+        consumers = await partial.each_of(call)
+        members = {name: group.members for name, group in consumers.items()} | members
+    if members:
+        rows += await _consumer_lag(client, members, partial)
     if groups.share:
         call_share = client.admin.describe_share_groups(groups.share)
         rows += await _share_lag(client, await partial.each_of(call_share), partial)
@@ -151,36 +153,55 @@ def lag_columns(rows: Iterable[Row]) -> tuple[str, ...]:
 
 
 async def _consumer_lag(
-    client: Client, name: str, described: ConsumerGroupDescription | None
+    client: Client,
+    members: Mapping[str, Sequence[MemberDescription]],
+    partial: PartialResults,
 ) -> list[Row]:
-    """Returns the rows of a group of consumers, or of a streams group, without its description."""
-    members = () if described is None else described.members
-    owners = {tp: member for member in members for tp in member.assignment}
-    committed = await client.admin.list_consumer_group_offsets({name: None})
-    lags = await client.admin.consumer_group_lag(name, [*committed[name], *owners])
+    """Returns the rows of groups of consumers, and of streams groups, which have no members here.
+
+    Lists the ends of each log once for all groups. A row has no log end and no lag if the log has
+    no leader; `partial` then has the error.
+    """
+    admin = client.admin
+    committed = await partial.each_of(admin.list_consumer_group_offsets(dict.fromkeys(members)))
+    owners = {
+        name: {tp: member for member in members[name] for tp in member.assignment}
+        for name in committed
+    }
+    tps = {tp for name, offsets in committed.items() for tp in [*offsets, *owners[name]]}
+    starts = await partial.each_of(admin.list_offsets(dict.fromkeys(sorted(tps), "earliest")))
+    ends = await partial.each_of(admin.list_offsets(dict.fromkeys(starts, "latest")))
     rows = []
-    for tp, lag in sorted(lags.items()):
-        owner = owners.get(tp)
-        rows.append(
-            {
-                **_partition(name, tp),
-                "committed": None if lag.committed is None else lag.committed.offset,
-                "log_start": lag.log_start,
-                "log_end": lag.log_end,
-                "lag": _lag_or_excess(lag),
-                "client": owner and owner.client_id,
-                "host": owner and owner.host,
-                "member": owner and owner.member_id,
-            }
-        )
+    for name in members:
+        offsets = committed.get(name, {})
+        for tp in sorted({*offsets, *owners.get(name, {})}):
+            owner = owners[name].get(tp)
+            rows.append(
+                {
+                    **_partition(name, tp),
+                    **lag_cells(offsets.get(tp), starts.get(tp), ends.get(tp)),
+                    "client": owner and owner.client_id,
+                    "host": owner and owner.host,
+                    "member": owner and owner.member_id,
+                }
+            )
     return rows
 
 
-def _lag_or_excess(lag: PartitionLag) -> int | None:
-    """Returns the lag; negative if the committed offset is beyond the log end, as Kafka prints."""
-    if lag.committed is not None and lag.committed.offset > lag.log_end:
-        return lag.log_end - lag.committed.offset
-    return lag.lag
+def lag_cells(
+    committed: CommittedOffset | None, start: ListedOffset | None, end: ListedOffset | None
+) -> Row:
+    """Returns the columns of offsets and lag; `start` and `end` of the log are None if unknown.
+
+    The lag counts from the log start if the committed offset is before it, and is negative if that
+    is beyond the log end, as Kafka prints.
+    """
+    offset = None if committed is None else committed.offset
+    cells: Row = {"committed": offset, "log_start": None, "log_end": None, "lag": None}
+    if start is None or end is None:
+        return cells
+    lag = None if offset is None else end.offset - max(offset, start.offset)
+    return {**cells, "log_start": start.offset, "log_end": end.offset, "lag": lag}
 
 
 def lag_notes(rows: Iterable[Row]) -> list[str]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from ...client import Client, TopicPartition
-from ...client.admin import ElectionType
+from ...client.admin import ElectionType, LogDirDescription
 from ...wire.errors import ConfigurationError
 from ..command_error import CommandError
 from .confirming import confirm
 from .rows import print_rows
 from .run_topics import named_partition, named_partitions
-from .running import VerbFunction, run_verb
+from .running import PartialResults, VerbFunction, run_verb
 
 __all__ = ["run"]
 
@@ -27,6 +27,17 @@ _REASSIGNMENT_COLUMNS: Final = (
     "removing",
     "copied_bytes",
     "leader_bytes",
+)
+
+_LOG_DIR_COLUMNS: Final = (
+    "broker",
+    "log_dir",
+    "topic",
+    "partition",
+    "bytes",
+    "offset_lag",
+    "future",
+    "error",
 )
 
 
@@ -96,25 +107,41 @@ async def _quorum(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _log_dirs(client: Client, options: argparse.Namespace) -> int:
-    found = await client.admin.describe_log_dirs(options.brokers or None)
+    partial = PartialResults()
+    found = await partial.of(client.admin.describe_log_dirs(options.brokers or None))
     rows = [
+        row
+        for node, log_dirs in sorted(found.items())
+        for path, log_dir in log_dirs.items()
+        for row in log_dir_rows(node, path, log_dir)
+    ]
+    print_rows(options, _LOG_DIR_COLUMNS, rows)
+    partial.raise_error()
+    return 0
+
+
+def log_dir_rows(node: int, path: str, log_dir: LogDirDescription) -> list[dict[str, Any]]:
+    """Returns a row for each replica in a log directory, and one for a directory without any.
+
+    A directory that is offline has an error, and no replicas.
+    """
+    own: dict[str, Any] = {
+        **dict.fromkeys(_LOG_DIR_COLUMNS),
+        "broker": node,
+        "log_dir": path,
+        "error": log_dir.error and str(log_dir.error),
+    }
+    return [
         {
-            "broker": node,
-            "log_dir": path,
+            **own,
             "topic": topic,
             "partition": number,
             "bytes": replica.size_bytes,
             "offset_lag": replica.offset_lag,
             "future": replica.is_future,
-            "error": log_dir.error and str(log_dir.error),
         }
-        for node, log_dirs in sorted(found.items())
-        for path, log_dir in log_dirs.items()
         for (topic, number), replica in sorted(log_dir.replicas.items())
-    ]
-    columns = ("broker", "log_dir", "topic", "partition", "bytes", "offset_lag", "future", "error")
-    print_rows(options, columns, rows)
-    return 0
+    ] or [own]
 
 
 async def _reassignments(client: Client, options: argparse.Namespace) -> int:
@@ -185,12 +212,14 @@ async def _elect(client: Client, options: argparse.Namespace) -> int:
     what = "all partitions" if tps is None else ", ".join(f"{topic}:{n}" for topic, n in tps)
     if not confirm(options, f"elect {kind.name.lower()} leaders of {what}"):
         return 1
-    elected = await client.admin.elect_leaders(kind, tps)
+    partial = PartialResults()
+    elected = await partial.of(client.admin.elect_leaders(kind, tps))
     rows = (
         {"topic": topic, "partition": number, "elected": is_new}
         for (topic, number), is_new in sorted(elected.items())
     )
     print_rows(options, ("topic", "partition", "elected"), rows)
+    partial.raise_error()
     return 0
 
 

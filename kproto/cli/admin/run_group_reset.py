@@ -173,4 +173,4 @@ def _of_file(path: str, group: str) -> FileOffsets:
         text = Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}") from None
-    return offsets_of_file(text.splitlines(), group)
+    return offsets_of_file(text.split("\n"), group)  # ids may have other line separators

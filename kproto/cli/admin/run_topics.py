@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...client import Client, NewTopic, TopicPartition
 from ...client.admin import AdminError, TopicDescription
-from ...wire.counted import counted
+from ...wire.counted import counted, were
 from ...wire.errors import BrokerResponseError, ConfigurationError
 from ..command_error import CommandError
 from ..name_patterns import expanded, has_pattern, topics_of
@@ -142,8 +142,9 @@ async def _offsets(client: Client, options: argparse.Namespace) -> int:
     names = await topics_of(client, options.names)
     described = await partial.of(client.admin.describe_topics(names)) if names else {}
     tps = list(partitions_of(described.values()))
-    first = await client.admin.list_offsets(dict.fromkeys(tps, "earliest"))
-    last = await client.admin.list_offsets(dict.fromkeys(tps, "latest"))
+    first = await partial.each_of(client.admin.list_offsets(dict.fromkeys(tps, "earliest")))
+    last = await partial.each_of(client.admin.list_offsets(dict.fromkeys(first, "latest")))
+    tps = [tp for tp in tps if tp in last]
     columns = ["topic", "partition", "log_start", "log_end", "records"]
     rows = [
         {
@@ -157,10 +158,10 @@ async def _offsets(client: Client, options: argparse.Namespace) -> int:
     ]
     if options.time is not None:
         moment = moment_of("--time", options.time)
-        found = await client.admin.list_offsets(dict.fromkeys(tps, moment))
+        found = await partial.each_of(client.admin.list_offsets(dict.fromkeys(tps, moment)))
         columns.append("at_time")
         for tp, row in zip(tps, rows, strict=True):
-            row["at_time"] = found[tp].offset
+            row["at_time"] = found[tp].offset if tp in found else None
     if options.sum:
         columns, rows = ["topic", "partitions", "records"], _sums(rows)
     print_rows(options, columns, rows)
@@ -185,13 +186,17 @@ async def _sizes(client: Client, options: argparse.Namespace) -> int:
     partial = PartialResults()
     described = await partial.of(client.admin.describe_topics(names)) if names else {}
     sizes: dict[TopicPartition, list[int]] = {}
-    for log_dirs in (await client.admin.describe_log_dirs()).values():
+    answers = await partial.each_of(client.admin.describe_log_dirs())
+    for log_dirs in answers.values():
         for log_dir in log_dirs.values():
             for tp, replica in log_dir.replicas.items():
                 sizes.setdefault(tp, []).append(replica.size_bytes)
     rows: list[dict[str, Any]] = []
     for topic in described.values():
         its = [sizes.get((topic.name, number), [0]) for number in topic.partitions]
+        unknown = unknown_replicas(topic, answers)
+        if unknown:
+            partial.errors.append(CommandError(_unknown_size_words(topic.name, unknown)))
         rows.append(
             {
                 "topic": topic.name,
@@ -207,15 +212,41 @@ async def _sizes(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
+def unknown_replicas(topic: TopicDescription, answered: Collection[int]) -> list[tuple[int, int]]:
+    """Returns the partition and the broker of each replica whose size no broker has told.
+
+    `answered` are the brokers that have described their log directories. A broker that answers may
+    have a log directory that is offline.
+    """
+    return [
+        (number, broker)
+        for number, each in sorted(topic.partitions.items())
+        for broker in each.replicas
+        if broker not in answered or broker in each.offline
+    ]
+
+
+def _unknown_size_words(topic: str, unknown: Sequence[tuple[int, int]]) -> str:
+    brokers = ", ".join(map(str, sorted({broker for _, broker in unknown})))
+    count = len(unknown)
+    return (
+        f"{topic}: {counted(count, 'replica')} {were(count)} not counted, because the broker or "
+        f"its log directory is offline: broker {brokers}"
+    )
+
+
 async def _delete_records(client: Client, options: argparse.Namespace) -> int:
     tps = await named_partitions(client, options.names)
     if options.before_offset is not None:
         wanted = {tp: int(options.before_offset) for tp in tps}
     else:
         moment = moment_of("--before", options.before)
+        # The log ends come first: a record that arrives after them is never deleted.
+        ends = await client.admin.list_offsets(dict.fromkeys(tps, "latest"))
         found = await client.admin.list_offsets(dict.fromkeys(tps, moment))
-        # Without a record of the time or later, all records are older.
-        wanted = {tp: each.offset for tp, each in found.items()}
+        wanted = {
+            tp: first_offset_to_keep(each.offset, ends[tp].offset) for tp, each in found.items()
+        }
     records = {tp: "all records" if to < 0 else f"records before {to}" for tp, to in wanted.items()}
     text = ", ".join(f"{topic}:{number} {records[topic, number]}" for topic, number in tps)
     if not confirm(options, f"delete {text}"):
@@ -226,6 +257,15 @@ async def _delete_records(client: Client, options: argparse.Namespace) -> int:
     print_rows(options, ("topic", "partition", "log_start"), rows)
     partial.raise_error()
     return 0
+
+
+def first_offset_to_keep(at_time: int, log_end: int) -> int:
+    """Returns the offset before which `delete-records --before` deletes the records.
+
+    `at_time` is the first offset of the time or later, -1 without one; `log_end` was listed before
+    it. All records before `log_end` are then older, and records that arrive later are not.
+    """
+    return log_end if at_time < 0 else at_time
 
 
 async def named_partitions(

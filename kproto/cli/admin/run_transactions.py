@@ -14,6 +14,7 @@ from ...client.admin import (
     TransactionDescription,
 )
 from ...clock import SYSTEM_CLOCK
+from ...wire.errors import BrokerResponseError
 from ..command_error import CommandError
 from .confirming import confirm
 from .known_names import known_names
@@ -133,11 +134,17 @@ async def _open_partitions(client: Client) -> dict[int, set[TopicPartition]]:
     described: Iterable[TransactionDescription]
     try:
         described = (await client.admin.describe_transactions(ids)).values() if ids else ()
-    except AdminError as error:  # transactional ids that expired meanwhile
+    except AdminError as error:
+        if not all(map(_is_expired, error.errors.values())):
+            raise  # an id that was not described may have a transaction that is not hanging
         described = error.results.values()
     for each in described:
         known.setdefault(each.producer_id, set()).update(each.partitions)
     return known
+
+
+def _is_expired(error: Exception) -> bool:
+    return isinstance(error, BrokerResponseError) and error.name == "TRANSACTIONAL_ID_NOT_FOUND"
 
 
 async def _abort(client: Client, options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias, TypeVar
 
@@ -11,6 +12,7 @@ from ...client import Client
 from ...client.admin import AdminError
 from ...wire.errors import KprotoError
 from ..open_client import client_of
+from ..terminal_words import terminal_text
 
 __all__ = ["PartialResults", "VerbFunction", "run_verb"]
 
@@ -59,6 +61,8 @@ class PartialResults:
             return error.results
 
     def raise_error(self) -> None:
-        """Raises the first error, if there is one."""
+        """Raises the last error, if there is one; prints the errors before it."""
         if self.errors:
-            raise self.errors[0]
+            for error in self.errors[:-1]:
+                print(f"kproto: error: {terminal_text(error)}", file=sys.stderr)
+            raise self.errors[-1]

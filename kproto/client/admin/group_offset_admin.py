@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ...wire.errors import ConfigurationError, KprotoError, UnsupportedVersionError
@@ -26,7 +26,7 @@ from .group_offsets import (
     list_share_offsets_call,
 )
 from .offset_admin import OffsetAdmin
-from .offsets import OffsetSpec
+from .offsets import ListedOffset, OffsetSpec
 from .share_groups import describe_share_groups_call
 
 __all__ = ["GroupOffsetAdmin", "GroupsAndPartitions"]
@@ -128,9 +128,10 @@ class GroupOffsetAdmin(OffsetAdmin):
         """Returns the lag of a group: its committed offsets, and the ends of the logs.
 
         Without `partitions`, returns the partitions for which the group has committed offsets. With
-        `read_committed` the log end is the last stable offset. Raises AdminError by partition, or
-        by group id if the offsets of the group cannot be listed, and ConfigurationError for a share
-        group, which commits no offsets: `list_share_group_offsets` has its lag.
+        `read_committed` the log end is the last stable offset. Raises AdminError by partition, with
+        the lag of the others in `results`, or by group id if the offsets of the group cannot be
+        listed, and ConfigurationError for a share group, which commits no offsets:
+        `list_share_group_offsets` has its lag.
         """
         tps = None if partitions is None else checked_partitions("partitions", partitions)
         found = await self.list_consumer_group_offsets({group_id: tps}, timeout_ms=timeout_ms)
@@ -142,17 +143,23 @@ class GroupOffsetAdmin(OffsetAdmin):
             )
         starts: dict[TopicPartition, OffsetSpec] = dict.fromkeys(committed, "earliest")
         ends: dict[TopicPartition, OffsetSpec] = dict.fromkeys(committed, "latest")
-        both = await gather_all(
+        (log_starts, start_errors), (log_ends, end_errors) = await gather_all(
             [
-                self.list_offsets(starts, timeout_ms=timeout_ms),
-                self.list_offsets(ends, read_committed=read_committed, timeout_ms=timeout_ms),
+                _outcomes(self.list_offsets(starts, timeout_ms=timeout_ms)),
+                _outcomes(
+                    self.list_offsets(ends, read_committed=read_committed, timeout_ms=timeout_ms)
+                ),
             ]
         )
-        log_starts, log_ends = both
-        return {
+        lags = {
             tp: lag_of(its, log_starts[tp].offset, log_ends[tp].offset)
             for tp, its in committed.items()
+            if tp in log_starts and tp in log_ends
         }
+        errors = start_errors | end_errors
+        if errors:
+            raise AdminError(f"listing the lag of group {group_id!r}", lags, errors)
+        return lags
 
     async def _is_share_group(self, group_id: str, timeout_ms: int | None) -> bool:
         """Returns True for a share group; False if brokers have no share groups (before 4.1)."""
@@ -230,6 +237,16 @@ class GroupOffsetAdmin(OffsetAdmin):
         """Deletes the offsets of a share group for whole topics. Raises AdminError by topic."""
         names = checked_names("topics", topics)
         await self._requester.by_part(delete_share_offsets_call(group_id), names, timeout_ms)
+
+
+async def _outcomes(
+    listing: Awaitable[dict[TopicPartition, ListedOffset]],
+) -> tuple[Mapping[TopicPartition, ListedOffset], Mapping[TopicPartition, KprotoError]]:
+    """Returns the listed offsets, and the errors of the other partitions."""
+    try:
+        return await listing, {}
+    except AdminError as error:
+        return error.results, error.errors
 
 
 def _checked_groups(groups: GroupsAndPartitions) -> dict[str, Partitions]:

@@ -185,9 +185,11 @@ class TopicAdmin:
             create_partitions_call(wanted, validate_only=validate_only),
             retries_throttling=retry_on_quota_violation,
         )
-        await self._requester.by_part(call, wanted, timeout_ms)
-        if not validate_only:
-            self._requester.view.cluster.forget(wanted)
+        try:
+            await self._requester.by_part(call, wanted, timeout_ms)
+        finally:
+            if not validate_only:
+                self._requester.view.cluster.forget(wanted)
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
