@@ -81,8 +81,10 @@ class GroupOffsetAdmin(OffsetAdmin):
         """Returns the lag of a group: its committed offsets, and the ends of the logs.
 
         Without `partitions`, returns the partitions for which the group has committed offsets. With
-        `read_committed` the log end is the last stable offset. Raises AdminError by partition, or
-        by group id if the offsets of the group cannot be listed.
+        `read_committed` the log end is the last stable offset. Raises AdminError by partition, with
+        the lag of the others in `results`, or by group id if the offsets of the group cannot be
+        listed, and ConfigurationError for a share group, which commits no offsets:
+        `list_share_group_offsets` has its lag.
         """
         return self._call(
             self._wrapped.consumer_group_lag,
