@@ -1,7 +1,7 @@
 """The Spark data source `kproto`: reads topics into DataFrames, and writes DataFrames to topics.
 
 Spark calls the methods of `KprotoDataSource` for the name, the columns, and a reader or a writer of
-a batch or stream.
+a batch or stream. The process of a reader does not import the modules of the sink.
 
     register(spark)
     flights = (
@@ -30,8 +30,6 @@ from .pyspark_versions import as_arrow_schema
 from .reading.batch_reader import KprotoReader
 from .reading.filter_pushdown import FilterPushdownReader, filters_are_pushed
 from .redaction import set_redaction_patterns
-from .sink.sink_rows import check_columns
-from .sink.writers import KprotoStreamWriter, KprotoWriter
 from .streaming.group_commits import listen_for_commits
 from .streaming.stream_reader import KprotoStreamReader
 from .worker_python import python_for_workers
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from .options.option_table import ReadOptions, WriteOptions
+    from .sink.writers import KprotoStreamWriter, KprotoWriter
 
 __all__ = ["KprotoDataSource", "register"]
 
@@ -98,6 +97,8 @@ class KprotoDataSource(DataSource):
         return KprotoStreamReader(options, _checked_schema(schema, _columns(options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> KprotoWriter:
+        from .sink.writers import KprotoWriter
+
         options, columns = self._write_options(schema, overwrite)
         if options.exactly_once:
             raise OptionError(
@@ -110,6 +111,8 @@ class KprotoDataSource(DataSource):
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
     ) -> KprotoStreamWriter:
+        from .sink.writers import KprotoStreamWriter
+
         return KprotoStreamWriter(*self._write_options(schema, overwrite))
 
     def _read_options(self) -> ReadOptions:
@@ -126,6 +129,8 @@ class KprotoDataSource(DataSource):
         return self._parsed
 
     def _write_options(self, schema: StructType, overwrite: bool) -> tuple[WriteOptions, pa.Schema]:
+        from .sink.sink_rows import check_columns
+
         options = parse_write_options(self.options)
         if overwrite:
             raise OptionError(
