@@ -42,6 +42,63 @@ def _elect(parser: argparse.ArgumentParser) -> None:
     add_yes(parser)
 
 
+def _updates(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "features",
+        nargs="*",
+        metavar="FEATURE=LEVEL",
+        help="such as group.version=1, or metadata.version=4.1-IV0",
+    )
+    parser.add_argument(
+        "--release-version",
+        metavar="RELEASE",
+        help="the levels of all features in this release, such as 4.1",
+    )
+    _confirmed(parser)
+
+
+def _confirmed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="let the controller only check it")
+    add_yes(parser)
+
+
+def _unsafe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--unsafe", action="store_true", help="also if metadata is lost; Kafka 4.4 refuses it"
+    )
+
+
+def _downgrade(parser: argparse.ArgumentParser) -> None:
+    _unsafe(parser)
+    _updates(parser)
+
+
+def _disable(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("features", nargs="+", metavar="FEATURE")
+    _unsafe(parser)
+    _confirmed(parser)
+
+
+def _quorum(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--status", action="store_true", help="a row about the quorum: leader, epoch, largest lag"
+    )
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", metavar="TOPIC", help="a name or a pattern")
+    parser.add_argument(
+        "--brokers", required=True, metavar="ID,ID", help="the brokers that get the replicas"
+    )
+    parser.add_argument("--file", metavar="FILE", help="write the plan to a file")
+
+
+def _plan_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plan", metavar="FILE", help="a plan file, also of kafka-reassign-partitions.sh"
+    )
+
+
 def _reassignments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names",
@@ -50,14 +107,56 @@ def _reassignments(parser: argparse.ArgumentParser) -> None:
         help="these partitions, also those whose reassignment is complete; default: those in "
         "progress",
     )
+    _plan_file(parser)
+    parser.add_argument(
+        "--remove-throttle",
+        action="store_true",
+        help="remove the throttles if all reassignments of the plan are complete",
+    )
+
+
+def _rate(text: str) -> int:
+    """Returns a rate in bytes per second. Raises ArgumentTypeError if it is not positive."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes per second")
+    return int(text)
 
 
 def _reassign(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="TOPIC:PARTITION")
+    parser.add_argument("name", nargs="?", metavar="TOPIC:PARTITION")
     parser.add_argument(
         "--replicas", metavar="ID,ID", help="the new replicas, the preferred leader first"
     )
-    parser.add_argument("--cancel", action="store_true", help="cancel the reassignment")
+    _plan_file(parser)
+    parser.add_argument("--cancel", action="store_true", help="cancel the reassignments")
+    parser.add_argument(
+        "--throttle",
+        type=_rate,
+        metavar="BYTES",
+        help="with --plan: bytes/s that each broker copies at most",
+    )
+    parser.add_argument(
+        "--log-dir-throttle",
+        type=_rate,
+        metavar="BYTES",
+        help="with --plan: bytes/s of each broker between its log directories",
+    )
+    parser.add_argument(
+        "--keep-throttle", action="store_true", help="with --cancel: do not remove the throttles"
+    )
+    parser.add_argument(
+        "--additional",
+        action="store_true",
+        help="with --plan: also while other reassignments are in progress",
+    )
+    parser.add_argument(
+        "--rollback", metavar="FILE", help="with --plan: write the replicas of now as a plan"
+    )
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        help="with --plan: wait until the reassignments are complete, and remove the throttles",
+    )
     add_yes(parser)
 
 
@@ -69,11 +168,15 @@ def _unregister(parser: argparse.ArgumentParser) -> None:
 #: The verbs, the default first.
 VERBS: Final = (
     Verb("brokers", "Lists brokers with racks, and the controller.", _brokers),
-    Verb("features", "Lists features with supported and finalized versions.", _nothing),
-    Verb("quorum", "Describes the metadata quorum: voters, observers and their lag.", _nothing),
+    Verb("features", "Lists features with supported and finalized levels.", _nothing),
+    Verb("upgrade-features", "Raises the finalized levels of features.", _updates),
+    Verb("downgrade-features", "Lowers the finalized levels of features.", _downgrade),
+    Verb("disable-features", "Sets the finalized levels of features to 0.", _disable),
+    Verb("quorum", "Describes the metadata quorum: voters, observers and their lag.", _quorum),
     Verb("log-dirs", "Lists the log directories of brokers with the sizes of replicas.", _log_dirs),
+    Verb("plan", "Plans the replicas of topics on the given brokers, with few moves.", _plan),
+    Verb("reassign", "Moves the replicas of partitions to other brokers.", _reassign),
     Verb("reassignments", "Lists reassignments with their progress.", _reassignments),
-    Verb("reassign", "Moves the replicas of a partition to other brokers.", _reassign),
     Verb("elect", "Elects preferred leaders, or unclean ones.", _elect),
     Verb("unregister", "Removes the registration of a broker that is gone.", _unregister),
 )

@@ -16,6 +16,7 @@ from ..tables import named
 from ..times import moment_of
 from .confirming import confirm
 from .rows import print_rows
+from .run_topic_description import describe
 from .running import PartialResults, VerbFunction, run_verb
 
 __all__ = ["named_partition", "named_partitions", "run"]
@@ -45,32 +46,8 @@ def _row(topic: TopicDescription) -> dict[str, Any]:
     }
 
 
-async def _describe(client: Client, options: argparse.Namespace) -> int:
-    partial = PartialResults()
-    names = await _named(client, options.names)
-    described = await partial.of(client.admin.describe_topics(names)) if names else {}
-    columns = ("topic", "partition", "leader", "leader_epoch", "replicas", "in_sync", "offline")
-    rows = (
-        {
-            "topic": topic.name,
-            "partition": each.partition,
-            "leader": each.leader,
-            "leader_epoch": each.leader_epoch,
-            "replicas": each.replicas,
-            "in_sync": each.in_sync,
-            "offline": each.offline,
-        }
-        for topic in described.values()
-        for each in topic.partitions.values()
-        if not options.under_replicated or len(each.in_sync) < len(each.replicas)
-    )
-    print_rows(options, columns, rows)
-    partial.raise_error()
-    return 0
-
-
 async def _named(client: Client, names: list[str]) -> list[str]:
-    """Returns the topics that names and patterns name; all topics if there are none."""
+    """Returns the topics that names and patterns name; all but internal topics without names."""
     return await topics_of(client, names or ["*"])
 
 
@@ -323,7 +300,7 @@ def _parsed(name: str) -> tuple[str, int | None]:
 
 _VERBS: Final[dict[str, VerbFunction]] = {
     "list": _list,
-    "describe": _describe,
+    "describe": describe,
     "create": _create,
     "delete": _delete,
     "alter": _alter,

@@ -33,11 +33,29 @@ def _describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="TOPIC", help="a name or a pattern; default: all topics"
     )
+    for name, what in (
+        ("under-replicated", "with fewer replicas in sync than replicas"),
+        ("under-min-isr", "with fewer replicas in sync than min.insync.replicas, or no leader"),
+        ("at-min-isr", "with as many replicas in sync as min.insync.replicas"),
+        ("unavailable", "without a leader"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            dest="filters",
+            action="append_const",
+            const=name,
+            help=f"only partitions {what}; several such options name the partitions of any",
+        )
     parser.add_argument(
-        "--under-replicated",
-        action="store_true",
-        help="only partitions with replicas that are not in sync",
+        "--with-overrides", action="store_true", help="only topics with configs, and their configs"
     )
+    internal = parser.add_mutually_exclusive_group()
+    internal.add_argument(
+        "--internal",
+        action="store_true",
+        help="also internal topics, which the options for partitions include",
+    )
+    internal.add_argument("--exclude-internal", action="store_true", help="no internal topics")
 
 
 def _create(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,159 @@
+"""Tests of `kproto cluster` and `topics describe` on clusters of three brokers, 1 to 3.
+
+A test module imports them, and provides the fixtures `kproto`, which runs a command, and `spread`,
+a new topic with the replicas 1,2 and 2,3 of its two partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from kproto.client import Client, NewTopic
+
+from .admin_commands import rows_of
+from .cli_runs import Run
+
+__all__ = [
+    "create_spread",
+    "planned",
+    "test_plan_is_carried_out_and_rolled_back",
+    "test_plan_of_missing_things_is_refused",
+    "test_quorum_has_a_leader_and_two_followers",
+    "test_throttles_are_set_and_removed",
+    "test_topic_with_overrides_is_described",
+]
+
+#: Maximum time in s in which a reassignment is complete.
+_COMPLETE_WITHIN_S = 60.0
+
+
+def create_spread(bootstrap: str) -> str:
+    """Creates a topic with the replicas 1,2 and 2,3; returns its name."""
+    name = f"spread-{uuid.uuid4().hex}"
+
+    async def create() -> None:
+        async with Client(bootstrap) as client:
+            await client.create_topics(NewTopic(name, assignments={0: [1, 2], 1: [2, 3]}))
+            await client.topic(name)
+
+    asyncio.run(create())
+    return name
+
+
+def planned(file: Path, topic: str, *replicas: list[int]) -> str:
+    """Writes a plan for the partitions of a topic; returns the path."""
+    partitions = [
+        {"topic": topic, "partition": number, "replicas": its}
+        for number, its in enumerate(replicas)
+    ]
+    file.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return str(file)
+
+
+def configs_of(kproto: Run, topic: str) -> dict[tuple[object, object], object]:
+    """Returns the throttles of a topic and of all brokers, by resource and name."""
+    found = rows_of(kproto, "configs", "list", f"topic/{topic}", "broker/1", "broker/2", "broker/3")
+    return {
+        (row["resource"], row["name"]): row["value"]
+        for row in found
+        if "thrott" in str(row["name"])
+    }
+
+
+def without_throttles(kproto: Run, topic: str) -> None:
+    """Waits until the brokers know that the throttles are removed."""
+    end = time.monotonic() + _COMPLETE_WITHIN_S
+    while configs_of(kproto, topic):
+        assert time.monotonic() < end, configs_of(kproto, topic)
+
+
+def test_plan_is_carried_out_and_rolled_back(kproto: Run, spread: str, tmp_path: Path) -> None:
+    plan, back = str(tmp_path / "plan.json"), str(tmp_path / "back.json")
+    rows = rows_of(kproto, "cluster", "plan", spread, "--brokers", "1,3", "--file", plan)
+    assert [row["replicas"] for row in rows] == [[1, 2], [2, 3]]
+    assert [sorted(row["new"]) for row in rows] == [[1, 3], [1, 3]]  # type: ignore[call-overload]
+    before = kproto("cluster", "reassignments", "--plan", plan, "--json")
+    assert before.code == 1
+    assert f"{spread}:0, {spread}:1: not as in the plan" in before.err[0]
+    refused = kproto("cluster", "reassign", "--plan", plan)
+    assert "this would reassign 2 partitions; --yes is needed" in refused.err[0]
+    command = ["cluster", "reassign", "--plan", plan, "--rollback", back, "--wait", "--yes"]
+    assert kproto(*command).code == 0
+    done = rows_of(kproto, "cluster", "reassignments", "--plan", plan)
+    assert [row["status"] for row in done] == ["complete", "complete"]
+    assert [row["replicas"] for row in done] == [row["new"] for row in rows]
+    assert kproto("cluster", "reassign", "--plan", back, "--wait", "--yes").code == 0
+    restored = rows_of(kproto, "topics", "describe", spread)
+    assert [row["replicas"] for row in restored] == [[1, 2], [2, 3]]
+
+
+def test_throttles_are_set_and_removed(kproto: Run, spread: str, tmp_path: Path) -> None:
+    plan = planned(tmp_path / "plan.json", spread, [1, 3])
+    command = ["cluster", "reassign", "--plan", plan, "--throttle", "5000000", "--yes"]
+    started = kproto(*command)
+    assert (started.code, len(started.err)) == (0, 1)
+    assert "--remove-throttle` removes them" in started.err[0]
+    found: dict[tuple[object, object], object] = {}
+    end = time.monotonic() + _COMPLETE_WITHIN_S
+    while len(found) < 8 and time.monotonic() < end:
+        found = configs_of(kproto, spread)
+    assert found == {
+        (f"topic/{spread}", "leader.replication.throttled.replicas"): "0:1,0:2",
+        (f"topic/{spread}", "follower.replication.throttled.replicas"): "0:3",
+        **{
+            (f"broker/{node}", f"{side}.replication.throttled.rate"): "5000000"
+            for node in (1, 2, 3)
+            for side in ("leader", "follower")
+        },
+    }
+    show = ["cluster", "reassignments", "--plan", plan]
+    while kproto(*show, "--remove-throttle").code != 0:
+        assert time.monotonic() < end
+    without_throttles(kproto, spread)
+    assert kproto(*show).err == []
+    # With --wait, the command removes them.
+    back = planned(tmp_path / "back.json", spread, [1, 2])
+    command = ["cluster", "reassign", "--plan", back, "--throttle", "5000000", "--wait", "--yes"]
+    assert kproto(*command).code == 0
+    without_throttles(kproto, spread)
+
+
+def test_plan_of_missing_things_is_refused(kproto: Run, spread: str, tmp_path: Path) -> None:
+    plan = planned(tmp_path / "plan.json", spread, [1, 9])
+    refused = kproto("cluster", "reassign", "--plan", plan, "--yes")
+    assert "names unknown brokers: 9; the cluster has 1, 2, 3" in refused.err[0]
+    plan = planned(tmp_path / "plan.json", spread, [1], [2], [3])
+    refused = kproto("cluster", "reassign", "--plan", plan, "--yes")
+    assert f"partitions that do not exist: {spread}:2" in refused.err[0]
+    refused = kproto("cluster", "plan", spread, "--brokers", "3")
+    assert "2 replicas of a partition need 2 brokers" in refused.err[0]
+    refused = kproto("cluster", "plan", spread, "--brokers", "1,9")
+    assert "--brokers names unknown brokers: 9" in refused.err[0]
+
+
+def test_quorum_has_a_leader_and_two_followers(kproto: Run) -> None:
+    rows = rows_of(kproto, "cluster", "quorum")
+    assert sorted(str(row["role"]) for row in rows) == ["leader", "voter", "voter"]
+    assert all(isinstance(row["fetch_age_ms"], int) for row in rows)
+    (status,) = rows_of(kproto, "cluster", "quorum", "--status")
+    (leader,) = (row["node"] for row in rows if row["role"] == "leader")
+    assert (status["leader"], status["voters"]) == (leader, [1, 2, 3])
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_topic_with_overrides_is_described(kproto: Run, spread: str, names: bool) -> None:
+    assert kproto("configs", "set", f"topic/{spread}", "retention.ms=777000").code == 0
+    end = time.monotonic() + _COMPLETE_WITHIN_S
+    rows: list[dict[str, object]] = []
+    while not rows and time.monotonic() < end:
+        command = ["topics", "describe", *([spread] if names else []), "--with-overrides"]
+        rows = [row for row in rows_of(kproto, *command) if row["topic"] == spread]
+    assert rows == [
+        {"topic": spread, "partitions": 2, "replicas": 2, "configs": {"retention.ms": "777000"}}
+    ]

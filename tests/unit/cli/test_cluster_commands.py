@@ -1,0 +1,112 @@
+"""Runs the tests of commands for several brokers on an embedded cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kproto.client import Client
+from tests.support.admin_commands import rows_of
+from tests.support.cli_runs import Run, runner
+from tests.support.cluster_commands import *  # noqa: F403
+from tests.support.cluster_commands import create_spread, planned
+from tests.support.embedded import ThreadedCluster, threaded_cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ThreadedCluster]:
+    """Yields a cluster of three brokers in a thread."""
+    with threaded_cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def kproto(
+    cluster: ThreadedCluster, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> Run:
+    """Returns the function that runs a command."""
+    return runner(cluster.bootstrap, capsysbinary, tmp_path)
+
+
+@pytest.fixture
+def spread(cluster: ThreadedCluster) -> str:
+    """Returns a new topic with the replicas 1,2 and 2,3."""
+    return create_spread(cluster.bootstrap)
+
+
+@pytest.fixture
+def stopped(cluster: ThreadedCluster, spread: str) -> Iterator[int]:
+    """Stops the node 3 after the topic was created; yields its id."""
+    cluster.wait_for(lambda it: it.stop_broker(3))
+    yield 3
+    cluster.wait_for(lambda it: it.start_broker(3))
+
+
+def test_partitions_are_named_by_their_replicas_in_sync(
+    kproto: Run, spread: str, stopped: int
+) -> None:
+    def numbers(*options: str) -> list[object]:
+        return [row["partition"] for row in rows_of(kproto, "topics", "describe", spread, *options)]
+
+    assert numbers("--under-replicated") == [1]
+    assert numbers("--under-min-isr") == []
+    assert numbers("--at-min-isr") == [1]
+    assert numbers("--unavailable") == []
+    assert kproto("configs", "set", f"topic/{spread}", "min.insync.replicas=2").code == 0
+    assert numbers("--under-min-isr") == [1]
+    assert numbers("--at-min-isr") == [0]
+    assert numbers("--at-min-isr", "--under-min-isr") == [0, 1]
+
+
+@pytest.fixture
+def grouped(kproto: Run, spread: str) -> str:
+    """Returns the topic after a group has committed an offset in it."""
+    kproto("produce", spread, stdin=b"a")
+    kproto("consume", spread, "-g", f"{spread}-group", "--from-beginning", "-n", "1")
+    return spread
+
+
+def test_internal_topics_are_described_if_something_is_wrong(
+    kproto: Run, grouped: str, stopped: int
+) -> None:
+    def topics(*options: str) -> set[object]:
+        return {row["topic"] for row in rows_of(kproto, "topics", "describe", *options)}
+
+    internal = "__consumer_offsets"
+    assert internal not in topics()
+    assert internal in topics("--internal")
+    assert topics("--under-replicated") >= {internal, grouped}
+    assert internal not in topics("--under-replicated", "--exclude-internal")
+    assert topics(internal) == {internal}
+    assert topics(internal, "--exclude-internal") == set()
+
+
+def test_reassignment_in_progress_is_shown_and_cancelled(
+    kproto: Run, cluster: ThreadedCluster, spread: str, stopped: int, tmp_path: Path
+) -> None:
+    async def start() -> None:
+        async with Client(cluster.bootstrap) as client:
+            await client.admin.alter_partition_reassignments({(spread, 0): [stopped, 1]})
+
+    asyncio.run(start())
+    plan = planned(tmp_path / "plan.json", spread, [stopped, 1])
+    show = ["cluster", "reassignments", "--plan", plan]
+    (row,) = rows_of(kproto, *show)
+    assert (row["status"], row["adding"], row["removing"]) == ("in progress", [stopped], [2])
+    refused = kproto(*show, "--remove-throttle")
+    assert "1 reassignment in progress: the throttles stay" in refused.err[-1]
+    # The replica that is added need not be in sync.
+    short = ["topics", "describe", spread, "--under-replicated"]
+    assert [row["partition"] for row in rows_of(kproto, *short)] == [1]
+    other = planned(tmp_path / "other.json", spread, [1, 2])
+    refused = kproto("cluster", "reassign", "--plan", other, "--yes")
+    assert "1 reassignment in progress: --additional" in refused.err[0]
+    (cancelled,) = rows_of(kproto, "cluster", "reassign", "--plan", plan, "--cancel", "--yes")
+    assert cancelled == {"topic": spread, "partition": 0, "replicas": [1, 2]}
+    (row,) = rows_of(kproto, "topics", "describe", f"{spread}", "--json")[:1]
+    assert row["replicas"] == [1, 2]
+    again = kproto("cluster", "reassign", "--plan", plan, "--cancel", "--yes")
+    assert (again.code, again.err) == (0, ["kproto: no reassignment of the plan is in progress"])
