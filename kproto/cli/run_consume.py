@@ -61,11 +61,6 @@ def run(options: argparse.Namespace) -> int:
     if options.group is None and not options.is_tail:
         options.group = properties.get("group.id")
     _check(options)
-    if options.group is not None and not read_values(properties).group.get("auto_commit", True):
-        raise ConfigurationError(
-            "enable.auto.commit=false: a member of a group commits what it has printed; read "
-            "without --group (and group.id) to commit nothing, or set enable.auto.commit=true"
-        )
     return run_until_signal(_Printing(options, properties).run(), prints=True)
 
 
@@ -110,6 +105,7 @@ class _Printing:
             options.isolation is None and properties.get("isolation.level") == "read_committed"
         )
         self._has_reset = "auto.offset.reset" in properties
+        self._commits: bool = read_values(properties).group.get("auto_commit", True)
         self._format = formatter(options)
         self._matches = record_filter(options)
         self._left = options.count
@@ -271,7 +267,7 @@ class _Printing:
             while True:
                 most = _POLL_RECORDS if self._left is None else min(self._left, _POLL_RECORDS)
                 polled = await consumer.poll(_POLL_MS, most)
-                if consumer.assignment != started:
+                if self._commits and consumer.assignment != started:
                     await self._commit_starts(consumer, consumer.assignment - started, polled)
                     started = consumer.assignment
                 if polled:
@@ -301,9 +297,10 @@ class _Printing:
                     if writer.count:
                         printed[tp] = lines[writer.count - 1][0].offset + 1
                 self._count(tp, len(lines), sum(len(line) for _, line in lines), 0)
-            await consumer.commit(polled)
+            if self._commits:
+                await consumer.commit(polled)
         except asyncio.CancelledError:
-            if printed:
+            if printed and self._commits:
                 with suppress(KprotoError, TimeoutError):  # they are printed again
                     async with asyncio.timeout(_STOP_S):
                         await consumer.commit(printed)

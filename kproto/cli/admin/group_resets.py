@@ -34,13 +34,12 @@ def reset_rows(
 ) -> list[ResetRow]:
     """Returns a row for each partition, sorted; an offset outside the log is moved to its bound.
 
-    `wanted` has the new offset of each partition; -1 stands for the log end.
+    `wanted` has the new offset of each partition.
     """
     rows = []
     for tp in sorted(wanted):
         its = bounds[tp]
-        to = its.log_end if wanted[tp] < 0 else wanted[tp]
-        new = min(max(to, its.log_start), its.log_end)
+        new = min(max(wanted[tp], its.log_start), its.log_end)
         rows.append(ResetRow(*tp, its.committed, new, its.log_end))
     return rows
 
@@ -53,7 +52,7 @@ def moved_notes(
     for tp, offset in sorted(wanted.items()):
         its = bounds[tp]
         bound = f"beyond the log end {its.log_end}"
-        if 0 <= offset < its.log_start:
+        if offset < its.log_start:
             bound = f"before the log start {its.log_start}"
         elif offset <= its.log_end:
             continue
@@ -62,7 +61,7 @@ def moved_notes(
 
 
 def shifted(bounds: Mapping[TopicPartition, Bounds], by: int) -> dict[TopicPartition, int]:
-    """Returns the committed offsets moved by `by`, at least 0.
+    """Returns the committed offsets moved by `by`, which may be outside the log.
 
     Raises CommandError for a partition without a committed offset.
     """
@@ -71,4 +70,4 @@ def shifted(bounds: Mapping[TopicPartition, Bounds], by: int) -> dict[TopicParti
         raise CommandError(
             f"--shift needs committed offsets, and the group has none for {', '.join(missing)}"
         )
-    return {tp: max((its.committed or 0) + by, 0) for tp, its in bounds.items()}
+    return {tp: (its.committed or 0) + by for tp, its in bounds.items()}

@@ -151,7 +151,10 @@ async def _wanted(
         return found
     moment = moment_of("--to-time", options.to_time)
     listed = await client.admin.list_offsets(dict.fromkeys(bounds, moment))
-    return {tp: each.offset for tp, each in listed.items()}
+    # Without a record of the time or later, brokers answer -1.
+    return {
+        tp: bounds[tp].log_end if each.offset < 0 else each.offset for tp, each in listed.items()
+    }
 
 
 def _unnamed(of_file: FileOffsets, wanted: Mapping[TopicPartition, int]) -> list[str]:

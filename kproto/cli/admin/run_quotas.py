@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Final
@@ -20,6 +21,9 @@ __all__ = ["run"]
 #: The name of the default of all names in the output, as Kafka's scripts once wrote it.
 _DEFAULT: Final = "<default>"
 
+#: The name `<default>` of a user or client itself, with a backslash more than the name.
+_LITERAL: Final = re.compile(r"\\+<default>")
+
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit code."""
@@ -30,14 +34,32 @@ def _entity(options: argparse.Namespace) -> ClientQuotaEntity:
     """Returns the entity of the options."""
 
     def part(name: str) -> str | QuotaName | None:
-        is_default = getattr(options, f"{name}_default")
-        return QuotaName.DEFAULT if is_default else getattr(options, name)
+        if getattr(options, f"{name}_default"):
+            return QuotaName.DEFAULT
+        return _name(name.replace("_", "-"), getattr(options, name))
 
     return ClientQuotaEntity(part("user"), part("client_id"), part("ip"))
 
 
+def _name(option: str, text: str | None) -> str | None:
+    """Returns the name that `text` stands for, as `list` prints it: `\\<default>` is `<default>`.
+
+    Raises ConfigurationError for `<default>`, which `list` prints for the default.
+    """
+    if text == _DEFAULT:
+        raise ConfigurationError(
+            f"--{option} {_DEFAULT}: --{option}-default is the default; a name {_DEFAULT} is "
+            f"written \\{_DEFAULT}"
+        )
+    return text[1:] if text is not None and _LITERAL.fullmatch(text) else text
+
+
 def _text(name: str | QuotaName | None) -> str | None:
-    return _DEFAULT if name is QuotaName.DEFAULT else name  # type: ignore[return-value]  # no ANY
+    if isinstance(name, QuotaName):  # there is no ANY in results
+        return _DEFAULT
+    if name is not None and (name == _DEFAULT or _LITERAL.fullmatch(name)):
+        return f"\\{name}"
+    return name
 
 
 async def _list(client: Client, options: argparse.Namespace) -> int:

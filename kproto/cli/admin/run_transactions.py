@@ -14,8 +14,9 @@ from ...client.admin import (
     TransactionDescription,
 )
 from ...clock import SYSTEM_CLOCK
-from ...wire.errors import BrokerResponseError
+from ...wire.errors import BrokerResponseError, UnsupportedVersionError
 from ..command_error import CommandError
+from ..tables import named
 from .confirming import confirm
 from .known_names import known_names
 from .rows import print_rows
@@ -175,12 +176,41 @@ async def _abort(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _fence(client: Client, options: argparse.Namespace) -> int:
+    if not options.create:
+        await _check_known(client, options.ids)
     if not confirm(options, f"fence the producers of {', '.join(options.ids)}"):
         return 1
     found = await client.admin.fence_producers(options.ids)
     rows = ({"transactional_id": name, **each._asdict()} for name, each in found.items())
     print_rows(options, ("transactional_id", "producer_id", "epoch"), rows)
     return 0
+
+
+async def _check_known(client: Client, ids: Iterable[str]) -> None:
+    """Raises CommandError for transactional ids that no coordinator knows: fencing creates them.
+
+    Brokers before Kafka 3.0 cannot tell.
+    """
+    try:
+        await client.admin.describe_transactions(ids)
+    except AdminError as error:
+        left = {
+            name: each
+            for name, each in error.errors.items()
+            if not isinstance(each, UnsupportedVersionError)
+        }
+        unknown = [
+            name
+            for name, each in left.items()
+            if isinstance(each, BrokerResponseError) and each.name == "TRANSACTIONAL_ID_NOT_FOUND"
+        ]
+        if unknown:
+            raise CommandError(
+                f"no coordinator knows {named(unknown, 'transactional id')}: fencing would create "
+                f"{'it' if len(unknown) == 1 else 'them'}; --create allows it"
+            ) from None
+        if left:
+            raise
 
 
 _VERBS: Final[dict[str, VerbFunction]] = {

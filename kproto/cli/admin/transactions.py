@@ -70,6 +70,11 @@ def _abort(parser: argparse.ArgumentParser) -> None:
 
 def _fence(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="ID", help="transactional ids")
+    parser.add_argument(
+        "--create",
+        action="store_true",
+        help="also ids that no coordinator knows: fencing creates them",
+    )
     add_yes(parser)
 
 

@@ -84,6 +84,24 @@ def test_quota_of_user_default_is_not_the_default_of_users(kproto: Run) -> None:
     assert (missing.code, "name the clients" in missing.err[0]) == (2, True)
 
 
+def test_user_named_as_the_default_differs_from_it(kproto: Run) -> None:
+    change = ["quotas", "set", "producer_byte_rate=5"]
+    refused = kproto(*change, "--user", "<default>")
+    assert refused.code == 2
+    assert "--user-default is the default" in refused.err[0]
+    assert kproto(*change, "--user", r"\<default>").code == 0
+    assert kproto(*change, "--client-id-default").code == 0
+    rows = [(row["user"], row["client_id"]) for row in rows_of(kproto, "quotas", "list")]
+    assert [row for row in rows if row[0] != "default"] == [
+        (None, "<default>"),
+        (r"\<default>", None),
+    ]
+    (row,) = rows_of(kproto, "quotas", "list", "--user", r"\<default>")
+    assert row["value"] == 5
+    assert kproto("quotas", "unset", "producer_byte_rate", "--user", r"\<default>").code == 0
+    assert kproto("quotas", "unset", "producer_byte_rate", "--client-id-default").code == 0
+
+
 def test_reset_of_a_group_with_members_is_refused_first(
     kproto: Run, served: ThreadedBroker, topic: str
 ) -> None:
