@@ -32,6 +32,7 @@ _TOOLS: Final = {
     "reassign-partitions": f"{_PACKAGE}reassign.ReassignPartitionsCommand",
     "share-consumer": f"{_PACKAGE}consumer.ConsoleShareConsumer",
     "share-groups": f"{_PACKAGE}consumer.group.ShareGroupCommand",
+    "streams-groups": f"{_PACKAGE}streams.StreamsGroupCommand",
     "topics": f"{_PACKAGE}TopicCommand",
     "transactions": f"{_PACKAGE}TransactionsCommand",
 }

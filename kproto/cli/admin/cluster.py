@@ -18,7 +18,7 @@ def _brokers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fenced", action="store_true", help="also fenced brokers (Kafka 4.0)")
 
 
-def _log_dirs(parser: argparse.ArgumentParser) -> None:
+def _one_broker(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker",
         dest="brokers",
@@ -173,7 +173,10 @@ VERBS: Final = (
     Verb("downgrade-features", "Lowers the finalized levels of features.", _downgrade),
     Verb("disable-features", "Sets the finalized levels of features to 0.", _disable),
     Verb("quorum", "Describes the metadata quorum: voters, observers and their lag.", _quorum),
-    Verb("log-dirs", "Lists the log directories of brokers with the sizes of replicas.", _log_dirs),
+    Verb(
+        "log-dirs", "Lists the log directories of brokers with the sizes of replicas.", _one_broker
+    ),
+    Verb("api-versions", "Lists the versions of the APIs that brokers support.", _one_broker),
     Verb("plan", "Plans the replicas of topics on the given brokers, with few moves.", _plan),
     Verb("reassign", "Moves the replicas of partitions to other brokers.", _reassign),
     Verb("reassignments", "Lists reassignments with their progress.", _reassignments),

@@ -47,6 +47,8 @@ class _Group(Protocol):
     @property
     def assignor(self) -> str | None: ...
     @property
+    def coordinator(self) -> int | None: ...
+    @property
     def members(self) -> Sequence[_Member]: ...
 
 
@@ -97,6 +99,7 @@ def _member_rows(group: _Group, kind: str, more: list[Row]) -> list[Row]:
         "state": group.state,
         "type": kind,
         "assignor": group.assignor,
+        "coordinator": group.coordinator,
         **dict.fromkeys(_MEMBER_COLUMNS),
     }
     return [

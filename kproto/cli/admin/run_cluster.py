@@ -10,6 +10,7 @@ from ...client.admin import ElectionType, LogDirDescription
 from ..command_error import CommandError
 from .confirming import confirm
 from .rows import print_rows
+from .run_api_versions import api_versions
 from .run_features import disable, downgrade, features, upgrade
 from .run_quorum import quorum
 from .run_reassignments import plan, reassign, reassignments
@@ -132,6 +133,7 @@ _VERBS: Final[dict[str, VerbFunction]] = {
     "disable-features": disable,
     "quorum": quorum,
     "log-dirs": _log_dirs,
+    "api-versions": api_versions,
     "plan": plan,
     "reassign": reassign,
     "reassignments": reassignments,

@@ -18,7 +18,7 @@ from ...client.admin import (
 )
 from ...wire.errors import ConfigurationError
 from ..command_error import CommandError
-from ..name_patterns import is_pattern, topics_of
+from ..name_patterns import expanded, is_pattern, topics_of
 from .configs import RESOURCE_TYPES
 from .confirming import confirm
 from .group_types import named_groups
@@ -62,7 +62,7 @@ def resource_of(text: str) -> ConfigResource:
 async def _resources_of(
     client: Client, texts: Iterable[str], *, needs_match: bool = False
 ) -> list[ConfigResource]:
-    """Returns the resources that are named; the name of a topic or a group may be a pattern.
+    """Returns the resources that are named; names of topics, groups and metrics may be patterns.
 
     Raises ConfigurationError for text that is no resource. With `needs_match` raises CommandError
     for a pattern that matches none.
@@ -74,6 +74,9 @@ async def _resources_of(
             names = await topics_of(client, names, needs_match=needs_match)
         elif resource.type is ConfigResourceType.GROUP and is_pattern(resource.name):
             names = list(await named_groups(client, names, needs_match=needs_match))
+        elif resource.type is ConfigResourceType.CLIENT_METRICS and is_pattern(resource.name):
+            known = await client.admin.list_client_metrics_resources()
+            names = expanded(names, known, what="subscription", needs_match=needs_match)
         found |= dict.fromkeys(ConfigResource(resource.type, name) for name in names)
     return list(found)
 

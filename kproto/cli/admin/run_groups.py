@@ -72,7 +72,8 @@ async def _describe(client: Client, options: argparse.Namespace) -> int:
     partial = PartialResults()
     groups = await named_groups(client, options.groups)
     rows = await described_rows(client, groups, partial)
-    columns = ["group", "state", "type", "assignor", "member", "instance", "client", "host"]
+    columns = ["group", "state", "type", "assignor", "coordinator"]
+    columns += ["member", "instance", "client", "host"]
     if len(groups.streams) < len(groups) or not groups:
         columns.append("partitions")
     if groups.streams:

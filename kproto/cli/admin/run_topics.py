@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...client import Client, NewTopic, TopicPartition
-from ...client.admin import AdminError, TopicDescription
+from ...client.admin import AdminError, OffsetSpec, TopicDescription
 from ...wire.counted import counted, were
 from ...wire.errors import BrokerResponseError, ConfigurationError
 from ..command_error import CommandError
@@ -134,8 +134,8 @@ async def _offsets(client: Client, options: argparse.Namespace) -> int:
         for tp in tps
     ]
     if options.time is not None:
-        moment = moment_of("--time", options.time)
-        found = await partial.each_of(client.admin.list_offsets(dict.fromkeys(tps, moment)))
+        spec = _offset_spec(options.time)
+        found = await partial.each_of(client.admin.list_offsets(dict.fromkeys(tps, spec)))
         columns.append("at_time")
         for tp, row in zip(tps, rows, strict=True):
             row["at_time"] = found[tp].offset if tp in found else None
@@ -144,6 +144,17 @@ async def _offsets(client: Client, options: argparse.Namespace) -> int:
     print_rows(options, columns, rows)
     partial.raise_error()
     return 0
+
+
+def _offset_spec(text: str) -> OffsetSpec:
+    """Returns the offset that `--time` names: one of a kind, or the first of a time in ms."""
+    kinds: dict[str, OffsetSpec] = {
+        "max-timestamp": "max_timestamp",
+        "earliest-local": "earliest_local",
+        "latest-tiered": "latest_tiered",
+        "earliest-pending-upload": "earliest_pending_upload",
+    }
+    return kinds.get(text) or moment_of("--time", text)
 
 
 def _sums(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ _PRODUCER_COLUMNS: Final = (
     "producer_id",
     "producer_epoch",
     "coordinator_epoch",
+    "last_sequence",
     "last_timestamp_ms",
     "transaction_start_offset",
 )
@@ -59,7 +60,7 @@ async def _list(client: Client, options: argparse.Namespace) -> int:
         running_longer_than_ms=options.longer_than,
         transactional_id_pattern=options.pattern,
     )
-    columns = ("transactional_id", "producer_id", "state")
+    columns = ("transactional_id", "producer_id", "state", "coordinator")
     print_rows(options, columns, (each._asdict() for each in found))
     return 0
 

@@ -99,7 +99,10 @@ def _alter(parser: argparse.ArgumentParser) -> None:
 def _offsets(parser: argparse.ArgumentParser) -> None:
     _add_names(parser)
     parser.add_argument(
-        "--time", metavar="TIME", help="also the first offset of this time or later, such as 10m"
+        "--time",
+        metavar="TIME",
+        help="also the first offset of this time or later, such as 10m; or the offset that is "
+        "max-timestamp, earliest-local, latest-tiered or earliest-pending-upload",
     )
     parser.add_argument(
         "--sum", action="store_true", help="a row for each topic, and a row with the total"

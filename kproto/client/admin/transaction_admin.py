@@ -62,7 +62,9 @@ class TransactionAdmin:
         found = await self._requester.by_broker(
             "listing transactions", lambda node: request, listed_transactions, timeout_ms=timeout_ms
         )
-        return sorted({each for its in found.values() for each in its})
+        return sorted(
+            {each._replace(coordinator=node) for node, its in found.items() for each in its}
+        )
 
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None

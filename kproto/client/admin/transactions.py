@@ -41,11 +41,15 @@ __all__ = [
 
 
 class TransactionListing(NamedTuple):
-    """A transactional id; `state` is a state such as "Ongoing" or "CompleteCommit"."""
+    """A transactional id; `state` is a state such as "Ongoing" or "CompleteCommit".
+
+    `coordinator` is the node id of its coordinator.
+    """
 
     transactional_id: str
     producer_id: int
     state: str
+    coordinator: int | None = None
 
 
 class TransactionDescription(NamedTuple):
