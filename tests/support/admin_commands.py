@@ -19,10 +19,12 @@ from .cli_runs import Run
 __all__ = [
     "group",
     "rows_of",
+    "test_apis_of_brokers_are_listed",
     "test_broker_configs_are_printed",
     "test_brokers_are_listed",
     "test_configs_are_set_and_unset",
     "test_features_are_listed",
+    "test_features_keep_their_levels_in_a_dry_run",
     "test_group_is_described",
     "test_group_is_listed_and_deleted",
     "test_lag_is_printed_in_every_form",
@@ -223,14 +225,45 @@ def test_brokers_are_listed(kproto: Run) -> None:
 
 def test_features_are_listed(kproto: Run) -> None:
     rows = rows_of(kproto, "cluster", "features")
-    names = {row["feature"] for row in rows}
     assert None not in [row["finalized"] for row in rows]
-    assert "metadata.version" in names
+    (row,) = (row for row in rows if row["feature"] == "metadata.version")
+    level, name = row["finalized"], row["finalized_name"]
+    table = kproto("cluster", "features").lines()
+    (line,) = (line for line in table if line.startswith("metadata.version"))
+    assert f"{level} ({name})" in line
+
+
+def test_features_keep_their_levels_in_a_dry_run(kproto: Run) -> None:
+    def level() -> object:
+        rows = rows_of(kproto, "cluster", "features")
+        return next(row["finalized_name"] for row in rows if row["feature"] == "metadata.version")
+
+    name = level()
+    command = ["cluster", "upgrade-features", f"metadata.version={name}", "--dry-run"]
+    assert kproto(*command).code == 0
+    lower = ["cluster", "downgrade-features", "metadata.version=3.3-IV3"]
+    refused = kproto(*lower)
+    assert "set metadata.version to 7 (3.3-IV3); --yes is needed" in refused.err[-1]
+    refused = kproto(*lower, "--dry-run")
+    assert (refused.code, len(refused.err)) == (1, 1)
+    assert "no feature was changed: INVALID_UPDATE_VERSION" in refused.err[0]
+    assert level() == name
+
+
+def test_apis_of_brokers_are_listed(kproto: Run) -> None:
+    rows = rows_of(kproto, "cluster", "api-versions")
+    (fetch,) = (row for row in rows if row["api"] == "Fetch")
+    assert fetch["key"] == 1
+    versions = [int(str(fetch[name])) for name in ("lowest", "usable", "highest")]
+    assert versions == sorted(versions)
+    assert rows == rows_of(kproto, "cluster", "api-versions", "--broker", str(fetch["broker"]))
 
 
 def test_quorum_is_described(kproto: Run) -> None:
     rows = rows_of(kproto, "cluster", "quorum")
     assert [row["role"] for row in rows].count("leader") == 1
+    (status,) = rows_of(kproto, "cluster", "quorum", "--status")
+    assert status["voters"] == [row["node"] for row in rows if row["role"] != "observer"]
 
 
 def test_replicas_have_log_directories(kproto: Run, topic: str) -> None:

@@ -22,7 +22,7 @@ from kproto.cli.command_error import CommandError
 from kproto.client import TopicPartition
 from kproto.client.admin import PartitionReassignment, ReplicaLogDirInfo
 
-#: What kafka-reassign-partitions.sh --generate of Kafka 4.3 has printed.
+#: A plan that kafka-reassign-partitions.sh --generate of Kafka 4.3 has printed.
 KAFKAS = (
     '{"version":1,"partitions":[{"topic":"mv","partition":0,"replicas":[3,1],'
     '"log_dirs":["any","/data"]},{"topic":"mv","partition":1,"replicas":[1,2],'
