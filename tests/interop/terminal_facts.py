@@ -129,9 +129,9 @@ def _assignment_of_text(text: str) -> list[Fact]:
     ]
 
 
-def _without(value: str, facts: Callable[[list[Row]], list[Fact]]) -> Callable[[Any], list[Fact]]:
+def _without(value: str, facts: Callable[[str], list[Fact]]) -> Callable[[str], list[Fact]]:
     """Returns `facts` without those that have the text `value`."""
-    return lambda rows: [each for each in facts(rows) if value not in each]
+    return lambda text: [each for each in facts(text) if value not in each]
 
 
 _PRODUCERS: Final = (

@@ -22,8 +22,10 @@ from .cli_runs import Run
 __all__ = [
     "create_spread",
     "planned",
+    "test_feature_is_downgraded_disabled_and_upgraded",
     "test_plan_is_carried_out_and_rolled_back",
     "test_plan_of_missing_things_is_refused",
+    "test_plan_with_log_directories_is_carried_out",
     "test_quorum_has_a_leader_and_two_followers",
     "test_throttles_are_set_and_removed",
     "test_topic_with_overrides_is_described",
@@ -93,6 +95,27 @@ def test_plan_is_carried_out_and_rolled_back(kproto: Run, spread: str, tmp_path:
     assert [row["replicas"] for row in restored] == [[1, 2], [2, 3]]
 
 
+def test_plan_with_log_directories_is_carried_out(kproto: Run, spread: str, tmp_path: Path) -> None:
+    def plan(*log_dirs: str) -> str:
+        its = {"topic": spread, "partition": 0, "replicas": [1, 2], "log_dirs": log_dirs}
+        file = tmp_path / "plan.json"
+        file.write_text(json.dumps({"version": 1, "partitions": [its]}))
+        return str(file)
+
+    kproto("produce", spread, "-p", "0", stdin=b"1")  # the brokers have created the replicas
+    paths = {row["broker"]: str(row["log_dir"]) for row in rows_of(kproto, "cluster", "log-dirs")}
+    command = ["cluster", "reassign", "--yes", "--plan"]
+    assert kproto(*command, plan(paths[1], paths[2]), "--wait").code == 0
+    show = ["cluster", "reassignments", "--plan", plan(paths[1], paths[2])]
+    assert [row["status"] for row in rows_of(kproto, *show)] == ["complete"]
+    refused = kproto(*command, plan("any", "/missing"), "--throttle", "5000000")
+    assert (refused.code, "LOG_DIR_NOT_FOUND" in refused.err[-1]) == (1, True)
+    assert "the throttles stay" in refused.err[0]
+    shown = kproto(*show[:-1], plan("any", "/missing"), "--remove-throttle", "--json")
+    assert (shown.code, f"{spread}:0: not as in the plan" in shown.err[-1]) == (1, True)
+    without_throttles(kproto, spread)
+
+
 def test_throttles_are_set_and_removed(kproto: Run, spread: str, tmp_path: Path) -> None:
     plan = planned(tmp_path / "plan.json", spread, [1, 3])
     command = ["cluster", "reassign", "--plan", plan, "--throttle", "5000000", "--yes"]
@@ -122,6 +145,28 @@ def test_throttles_are_set_and_removed(kproto: Run, spread: str, tmp_path: Path)
     command = ["cluster", "reassign", "--plan", back, "--throttle", "5000000", "--wait", "--yes"]
     assert kproto(*command).code == 0
     without_throttles(kproto, spread)
+
+
+def test_feature_is_downgraded_disabled_and_upgraded(kproto: Run) -> None:
+    def level() -> object:
+        rows = rows_of(kproto, "cluster", "features")
+        return {row["feature"]: row["finalized"] for row in rows}.get("share.version")
+
+    if level() is None:
+        pytest.skip("share.version is since Kafka 4.1")
+    first = level()
+    (row,) = rows_of(kproto, "cluster", "downgrade-features", "share.version=1", "--yes")
+    assert (row["feature"], row["finalized"], row["new"]) == ("share.version", first, 1)
+    assert level() == 1
+    (row,) = rows_of(kproto, "cluster", "disable-features", "share.version", "--dry-run")
+    assert (row["finalized"], row["new"], level()) == (1, 0, 1)
+    assert kproto("cluster", "disable-features", "share.version", "--yes").code == 0
+    assert level() == 0
+    command = ["cluster", "upgrade-features", f"share.version={first}"]
+    refused = kproto(*command)
+    assert f"this would set share.version to {first}; --yes is needed" in refused.err[0]
+    assert kproto(*command, "--yes").code == 0
+    assert level() == first
 
 
 def test_plan_of_missing_things_is_refused(kproto: Run, spread: str, tmp_path: Path) -> None:

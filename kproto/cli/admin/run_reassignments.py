@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...client import Client, TopicPartition
-from ...client.admin import ConfigEntry, ConfigResource, ConfigSource, PartitionReassignment
+from ...client.admin import (
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    PartitionReassignment,
+)
 from ...wire.counted import counted
 from ...wire.errors import ConfigurationError
 from ..command_error import CommandError
@@ -67,11 +73,14 @@ async def plan(client: Client, options: argparse.Namespace) -> int:
     cluster = await _known_brokers(client, brokers, "--brokers")
     names = await topics_of(client, options.names, needs_match=True)
     described = await client.admin.describe_topics(names)
+    running = await client.admin.list_partition_reassignments()
     current = {
         (topic.name, number): partition.replicas
         for topic in described.values()
         for number, partition in topic.partitions.items()
     }
+    # A reassignment in progress has the former replicas, too.
+    current |= {tp: _after(running[tp]) for tp in running.keys() & current.keys()}
     racks = {broker: cluster[broker].rack for broker in brokers}
     proposed = proposed_replicas(current, brokers, racks)
     if options.file is not None:
@@ -143,6 +152,7 @@ async def _replicas_of(
 async def reassign(client: Client, options: argparse.Namespace) -> int:
     """Starts or cancels the reassignment of a partition, or those of a plan file."""
     ways = (options.replicas is not None) + options.cancel
+    _check(options)
     if options.plan is None:
         if options.name is None or ways != 1:
             raise ConfigurationError(
@@ -155,6 +165,22 @@ async def reassign(client: Client, options: argparse.Namespace) -> int:
     if options.cancel:
         return await _cancel_plan(client, options, wanted)
     return await _execute(client, options, wanted)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raises ConfigurationError for an option that would have no effect."""
+    starts = {
+        "--throttle": options.throttle is not None,
+        "--log-dir-throttle": options.log_dir_throttle is not None,
+        "--additional": options.additional,
+        "--rollback": options.rollback is not None,
+        "--wait": options.wait,
+    }
+    for name, is_given in {**starts, "--keep-throttle": options.keep_throttle}.items():
+        if is_given and options.plan is None:
+            raise ConfigurationError(f"{name} needs --plan FILE")
+        if is_given and options.cancel != (name not in starts):
+            raise ConfigurationError(f"{name} is {'not ' if name in starts else ''}for --cancel")
 
 
 async def _reassign_one(client: Client, options: argparse.Namespace) -> int:
@@ -189,32 +215,33 @@ async def _execute(
     if not confirm(options, f"reassign {counted(len(new), 'partition')}"):
         return 1
     if options.rollback is not None:
-        before = {tp: tuple(_before(running[tp])) for tp in running if tp in current}
+        before = {tp: _before(running[tp]) for tp in running if tp in current}
         _write_plan(options.rollback, {**current, **before})
     changes: ConfigChanges = {}
     if options.throttle is not None:
         changes = throttle(partition_moves(running, current, wanted), options.throttle)
     if options.log_dir_throttle is not None:
         changes = merged(changes, log_dir_throttle(wanted, options.log_dir_throttle))
-    if changes:
-        await client.admin.incremental_alter_configs(changes)
-    # Before the replicas are created, so that their broker creates them in the right directory.
-    await move_log_dirs(client, wanted)
-    await client.admin.alter_partition_reassignments(new)
-    if options.wait:
-        await _wait(client, wanted)
+    try:
         if changes:
-            await _remove_throttles(client, wanted)
-    elif changes:
-        _note(f"kproto cluster reassignments --plan {options.plan} --remove-throttle")
+            await client.admin.incremental_alter_configs(changes)
+        # Before the replicas are created, so that their broker creates them in this directory.
+        await move_log_dirs(client, wanted)
+        await client.admin.alter_partition_reassignments(new)
+        if options.wait:
+            await _wait(client, wanted)
+            if changes:
+                await _remove_throttles(client, wanted)
+                changes = {}
+    finally:  # also after an error, and after Ctrl-C while it waits
+        if changes:
+            _note_throttles(options.plan)
     return 0
 
 
-def _note(command: str) -> None:
-    print(
-        f"kproto: the throttles stay until `{command}` removes them",
-        file=sys.stderr,
-    )
+def _note_throttles(path: str) -> None:
+    command = f"kproto cluster reassignments --plan {path} --remove-throttle"
+    print(f"kproto: the throttles stay until `{command}` removes them", file=sys.stderr)
 
 
 async def _wait(client: Client, wanted: Mapping[TopicPartition, PlannedReplicas]) -> None:
@@ -267,9 +294,14 @@ async def _cancel_plan(
     return 0
 
 
-def _before(its: PartitionReassignment) -> list[int]:
+def _before(its: PartitionReassignment) -> tuple[int, ...]:
     """Returns the replicas to which a cancelled reassignment goes back."""
-    return [each for each in its.replicas if each not in its.adding]
+    return tuple(each for each in its.replicas if each not in its.adding)
+
+
+def _after(its: PartitionReassignment) -> tuple[int, ...]:
+    """Returns the replicas after a reassignment."""
+    return tuple(each for each in its.replicas if each not in its.removing)
 
 
 # Show, and remove throttles
@@ -304,7 +336,7 @@ async def reassignments(client: Client, options: argparse.Namespace) -> int:
             )
         await _remove_throttles(client, wanted)
     elif not in_progress and await _has_throttles(client, wanted):
-        _note(f"kproto cluster reassignments --plan {options.plan} --remove-throttle")
+        _note_throttles(options.plan)
     if different:
         raise CommandError(
             f"{', '.join(different)}: not as in the plan, and no reassignment is in progress"
@@ -390,7 +422,22 @@ async def _removal(
 async def _remove_throttles(
     client: Client, wanted: Mapping[TopicPartition, PlannedReplicas]
 ) -> None:
-    await client.admin.incremental_alter_configs(await _removal(client, wanted))
+    """Removes the throttles; the rates stay while other reassignments are in progress."""
+    changes = await _removal(client, wanted)
+    running = await client.admin.list_partition_reassignments()
+    others = sum(tp not in wanted for tp in running)
+    if others:
+        print(
+            f"kproto: {counted(others, 'other reassignment')} in progress: the rates of the "
+            "brokers stay",
+            file=sys.stderr,
+        )
+        changes = {
+            resource: its
+            for resource, its in changes.items()
+            if resource.type is not ConfigResourceType.BROKER
+        }
+    await client.admin.incremental_alter_configs(changes)
 
 
 async def _has_throttles(client: Client, wanted: Mapping[TopicPartition, PlannedReplicas]) -> bool:

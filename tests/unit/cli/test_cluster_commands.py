@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,8 +97,20 @@ def test_reassignment_in_progress_is_shown_and_cancelled(
     show = ["cluster", "reassignments", "--plan", plan]
     (row,) = rows_of(kproto, *show)
     assert (row["status"], row["adding"], row["removing"]) == ("in progress", [stopped], [2])
+    (proposed, _) = rows_of(kproto, "cluster", "plan", spread, "--brokers", "1,2")
+    assert len(proposed["new"]) == 2  # type: ignore[arg-type]
     refused = kproto(*show, "--remove-throttle")
     assert "1 reassignment in progress: the throttles stay" in refused.err[-1]
+    # Another plan does not remove the rate of this one.
+    rate = ["leader.replication.throttled.rate=5000000"]
+    assert kproto("configs", "set", "broker/1", *rate).code == 0
+    done = tmp_path / "done.json"
+    partition = {"topic": spread, "partition": 1, "replicas": [2, 3]}
+    done.write_text(json.dumps({"version": 1, "partitions": [partition]}))
+    kept = kproto("cluster", "reassignments", "--plan", str(done), "--remove-throttle")
+    assert (kept.code, len(kept.err)) == (0, 1)
+    assert "1 other reassignment in progress: the rates of the brokers stay" in kept.err[0]
+    assert len(rows_of(kproto, "configs", "list", "broker/1")) == 1
     # The replica that is added need not be in sync.
     short = ["topics", "describe", spread, "--under-replicated"]
     assert [row["partition"] for row in rows_of(kproto, *short)] == [1]
@@ -105,6 +118,7 @@ def test_reassignment_in_progress_is_shown_and_cancelled(
     refused = kproto("cluster", "reassign", "--plan", other, "--yes")
     assert "1 reassignment in progress: --additional" in refused.err[0]
     (cancelled,) = rows_of(kproto, "cluster", "reassign", "--plan", plan, "--cancel", "--yes")
+    assert rows_of(kproto, "configs", "list", "broker/1") == []
     assert cancelled == {"topic": spread, "partition": 0, "replicas": [1, 2]}
     (row,) = rows_of(kproto, "topics", "describe", f"{spread}", "--json")[:1]
     assert row["replicas"] == [1, 2]
