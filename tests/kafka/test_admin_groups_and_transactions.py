@@ -61,6 +61,7 @@ async def test_open_transactions_are_listed_described_and_fenced(
     assert by_filter == [listed[transactional_id]]
     described = (await admin.describe_transactions([transactional_id]))[transactional_id]
     assert described.partitions == ((topic, 1),)
+    assert listed[transactional_id].coordinator == described.coordinator
     assert described.state == "Ongoing"
     assert described.producer_id == producer_id
     assert described.started_ms is not None

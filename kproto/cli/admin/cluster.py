@@ -150,6 +150,11 @@ def _reassign(parser: argparse.ArgumentParser) -> None:
         help="with --plan: also while other reassignments are in progress",
     )
     parser.add_argument(
+        "--disallow-replication-factor-change",
+        action="store_true",
+        help="refuse another number of replicas than now (Kafka 4.1)",
+    )
+    parser.add_argument(
         "--rollback", metavar="FILE", help="with --plan: write the replicas of now as a plan"
     )
     parser.add_argument(

@@ -192,7 +192,10 @@ async def _reassign_one(client: Client, options: argparse.Namespace) -> int:
         action = f"move {options.name} to the brokers {options.replicas}"
     if not confirm(options, action):
         return 1
-    await client.admin.alter_partition_reassignments({tp: replicas})
+    may_change = not options.disallow_replication_factor_change
+    await client.admin.alter_partition_reassignments(
+        {tp: replicas}, allow_replication_factor_change=may_change
+    )
     return 0
 
 
@@ -227,7 +230,10 @@ async def _execute(
             await client.admin.incremental_alter_configs(changes)
         # Before the replicas are created, so that their broker creates them in this directory.
         await move_log_dirs(client, wanted)
-        await client.admin.alter_partition_reassignments(new)
+        may_change = not options.disallow_replication_factor_change
+        await client.admin.alter_partition_reassignments(
+            new, allow_replication_factor_change=may_change
+        )
         if options.wait:
             await _wait(client, wanted)
             if changes:

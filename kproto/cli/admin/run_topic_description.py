@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from ...client import Client, TopicPartition
@@ -15,6 +16,7 @@ from ...client.admin import (
     PartitionReassignment,
     TopicDescription,
 )
+from ...wire.errors import UnsupportedVersionError
 from ..name_patterns import topics_of
 from .rows import print_rows
 from .running import PartialResults
@@ -127,7 +129,8 @@ async def _facts(
         min_isr = {each.name: int(its[_MIN_ISR].value or 1) for each, its in configs.items()}
     reassigned: Mapping[TopicPartition, PartitionReassignment] = {}
     if "under-replicated" in filters and _is_any_short(described):
-        reassigned = await client.admin.list_partition_reassignments()
+        with suppress(UnsupportedVersionError):  # before Kafka 2.4
+            reassigned = await client.admin.list_partition_reassignments()
     live: Collection[int] = ()
     if "unavailable" in filters:
         live = (await client.admin.describe_cluster()).brokers

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kproto.broker import BrokerSettings
 from kproto.client import Client
 from tests.support.admin_commands import rows_of
 from tests.support.cli_runs import Run, runner
@@ -83,6 +84,31 @@ def test_internal_topics_are_described_if_something_is_wrong(
     assert internal not in topics("--under-replicated", "--exclude-internal")
     assert topics(internal) == {internal}
     assert topics(internal, "--exclude-internal") == set()
+
+
+def test_other_number_of_replicas_is_refused_if_it_is_disallowed(
+    kproto: Run, spread: str, tmp_path: Path
+) -> None:
+    plan = planned(tmp_path / "plan.json", spread, [1])
+    for words in (["--plan", plan], [f"{spread}:0", "--replicas", "1"]):
+        command = ["cluster", "reassign", *words, "--yes"]
+        refused = kproto(*command, "--disallow-replication-factor-change")
+        assert (refused.code, "INVALID_REPLICATION_FACTOR" in refused.err[-1]) == (1, True)
+        assert kproto(*command).code == 0
+        restored = kproto("cluster", "reassign", f"{spread}:0", "--replicas", "1,2", "--yes")
+        assert restored.code == 0
+
+
+def test_brokers_without_reassignments_name_under_replicated_partitions(
+    capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    settings = BrokerSettings(release="2.3")
+    with threaded_cluster(settings=settings) as older:
+        kproto = runner(older.bootstrap, capsysbinary, tmp_path)
+        spread = create_spread(older.bootstrap)
+        older.wait_for(lambda it: it.stop_broker(3))
+        rows = rows_of(kproto, "topics", "describe", spread, "--under-replicated")
+        assert [row["partition"] for row in rows] == [1]
 
 
 def test_reassignment_in_progress_is_shown_and_cancelled(
