@@ -172,6 +172,24 @@ COMPARISONS: Final = (
         ],
     ),
     Comparison(
+        "delete-records --offset-json-file {f}/records.json",
+        "topics delete-records t:0 --before-offset 2 --yes",
+        _matches(r"partition: (t)-(\d+)\s+low_watermark: (\d+)"),
+        _columns("topic", "partition", "log_start"),
+    ),
+    Comparison(
+        "share-groups --group s --topic t --reset-offsets --to-earliest --execute",
+        "groups reset s --topic t --to-earliest --dry-run",
+        _matches(r"^s\s+(t)\s+(\d+)\s+(\d+)"),
+        _columns("topic", "partition", "new"),
+    ),
+    Comparison(
+        "share-groups --describe --group s --offsets",
+        "groups lag s",
+        _matches(r"^s\s+(t)\s+(\d+)\s+(\d+)\s+(\d+)"),
+        _columns("topic", "partition", "start_offset", "lag"),
+    ),
+    Comparison(
         "groups --list",
         "groups",
         _table("GROUP", "TYPE", "PROTOCOL"),
@@ -189,7 +207,7 @@ COMPARISONS: Final = (
         _matches(r"^(g)\s+\S+\s+\((\d+)\)\s+(\S+)\s+(\S+)\s+0"),
         _columns("group", "coordinator", "assignor", "state"),
     ),
-    Comparison("share-groups --list", "groups --type share", _matches(r"(g)"), _columns("group")),
+    Comparison("share-groups --list", "groups --type share", _matches(r"^(s)$"), _columns("group")),
     Comparison(
         "streams-groups --list", "groups --type streams", _matches(r"(g)"), _columns("group")
     ),
@@ -237,12 +255,6 @@ COMPARISONS: Final = (
         "transactions hanging",
         _table("Topic", "Partition", "ProducerId"),
         _columns("topic", "partition", "producer_id"),
-    ),
-    Comparison(
-        "delete-records --offset-json-file {f}/records.json",
-        "topics delete-records t:0 --before-offset 2 --yes",
-        _matches(r"partition: (t)-(\d+)\s+low_watermark: (\d+)"),
-        _columns("topic", "partition", "log_start"),
     ),
     *(
         Comparison(
