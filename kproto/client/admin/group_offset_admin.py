@@ -156,7 +156,7 @@ class GroupOffsetAdmin(OffsetAdmin):
             for tp, its in committed.items()
             if tp in log_starts and tp in log_ends
         }
-        errors = start_errors | end_errors
+        errors = {**start_errors, **end_errors}
         if errors:
             raise AdminError(f"listing the lag of group {group_id!r}", lags, errors)
         return lags

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...messages.list_offsets_request import ListOffsetsRequest
 from ...wire.errors import KprotoError
 from ..core.gather import gather_all
-from ..metadata.cluster import TopicPartition
+from ..metadata.cluster import TopicInfo, TopicPartition, no_leader_error
 from .arguments import checked_map, checked_partitions
 from .calls import PartCall
 from .offsets import (
@@ -48,12 +48,6 @@ class OffsetAdmin:
         timestamps = checked_specs(partitions)
         view = self._requester.view
 
-        async def leader_of(tp: TopicPartition) -> int | KprotoError:
-            try:
-                return await view.leader(*tp)
-            except KprotoError as error:
-                return error
-
         async def at_leader(
             leader: int, tps: Sequence[TopicPartition], limit_ms: int
         ) -> dict[TopicPartition, ListedOffset | KprotoError]:
@@ -80,8 +74,7 @@ class OffsetAdmin:
             limit_ms = min(left_ms, view.settings.request_timeout_ms)
             found: dict[TopicPartition, ListedOffset | KprotoError] = {}
             by_leader: dict[int, list[TopicPartition]] = {}
-            leaders = await gather_all(leader_of(tp) for tp in tps)
-            for tp, leader in zip(tps, leaders, strict=True):
+            for tp, leader in (await self._leaders(tps)).items():
                 if isinstance(leader, KprotoError):
                     found[tp] = leader
                 else:
@@ -96,5 +89,35 @@ class OffsetAdmin:
             "listing offsets",
             build=lambda tps, left_ms: ListOffsetsRequest(),
             read=listed_offsets,
+            awaits_topics=True,
         )
         return await self._requester.run(call, send, partitions, timeout_ms)
+
+    async def _leaders(
+        self, tps: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int | KprotoError]:
+        """Returns the leader of each partition, or the error of a partition without one.
+
+        Requests metadata once, and waits for no leader: the offsets of other partitions are listed
+        meanwhile, and the call is repeated for this one.
+        """
+        view = self._requester.view
+        cluster = view.cluster
+
+        def is_unknown(tp: TopicPartition) -> bool:
+            return cluster.leader(*tp) not in cluster.brokers
+
+        topics = {tp[0] for tp in tps if is_unknown(tp) or not view.has_current_metadata(tp[0])}
+        described: list[TopicInfo] = []
+        failure: KprotoError | None = None
+        if topics:
+            try:
+                described = await view.refresh(topics)
+            except KprotoError as error:
+                failure = error
+        return {
+            tp: failure or no_leader_error(described, *tp)
+            if is_unknown(tp)
+            else cluster.leader(*tp)
+            for tp in tps
+        }
