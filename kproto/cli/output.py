@@ -85,7 +85,12 @@ async def _until_writable(descriptor: int) -> None:
         return
     loop = asyncio.get_running_loop()
     writable: asyncio.Future[None] = loop.create_future()
-    loop.add_writer(descriptor, lambda: writable.done() or writable.set_result(None))
+
+    def set_writable() -> None:
+        if not writable.done():
+            writable.set_result(None)
+
+    loop.add_writer(descriptor, set_writable)
     try:
         await writable
     finally:

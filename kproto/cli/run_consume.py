@@ -279,7 +279,7 @@ class _Printing:
                     return
 
     async def _print_and_commit(
-        self, consumer: GroupConsumer, polled: Mapping[TopicPartition, Sequence[Record]]
+        self, consumer: GroupConsumer, polled: Mapping[TopicPartition, list[Record]]
     ) -> None:
         """Prints the records of a poll, and commits them then.
 
