@@ -13,6 +13,7 @@ from ...client.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    AdminError,
     PatternType,
     ResourceType,
 )
@@ -115,7 +116,11 @@ async def _add(client: Client, options: argparse.Namespace) -> int:
         for name, pattern in map(_pattern_of, options.names)
         for operation in operations
     ]
-    await client.admin.create_acls(acls)
+    try:
+        await client.admin.create_acls(acls)
+    except AdminError as error:
+        _print(options, error.results)
+        raise
     _print(options, acls)
     return 0
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ...client import Client
-from ...client.admin import AdminError
+from ...client.admin import AdminError, MemberToRemove
 from ...clock import SYSTEM_CLOCK
 from ...wire.counted import counted
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
@@ -205,10 +206,19 @@ async def _remove_members(client: Client, options: argparse.Namespace) -> int:
     if not confirm(options, f"remove {what} from the group {options.group}"):
         return 1
     members = options.members or None
-    removed = await client.admin.remove_members_from_consumer_group(options.group, members)
-    rows = ({"instance": each.instance_id, "member": each.member_id} for each in removed)
-    print_rows(options, ("instance", "member"), rows)
+    try:
+        removed = await client.admin.remove_members_from_consumer_group(options.group, members)
+    except AdminError as error:
+        _print_members(options, error.results)
+        raise
+    _print_members(options, removed)
     return 0
+
+
+def _print_members(options: argparse.Namespace, members: Iterable[MemberToRemove]) -> None:
+    rows = [{"instance": each.instance_id, "member": each.member_id} for each in members]
+    if rows:
+        print_rows(options, ("instance", "member"), rows)
 
 
 _VERBS: Final[dict[str, VerbFunction]] = {

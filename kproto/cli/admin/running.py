@@ -45,11 +45,11 @@ class PartialResults:
     async def of(self, call: Awaitable[Mapping[K, V]]) -> Mapping[K, V]:
         """Returns the results of a call; keeps the AdminError of its failed parts.
 
-        Raises the AdminError if all parts have failed.
+        Raises as `raise_error` if all parts have failed.
         """
         found = await self.each_of(call)
-        if not found and self.errors:
-            raise self.errors.pop()
+        if not found:
+            self.raise_error()
         return found
 
     async def each_of(self, call: Awaitable[Mapping[K, V]]) -> Mapping[K, V]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,3 +72,10 @@ def test_acls_are_filtered_by_host_and_permission(with_acls: Run) -> None:
     assert (row["host"], row["permission"]) == ("10.0.0.1", "allow")
     (row,) = rows_of(with_acls, "acls", "list", "--permission", "deny")
     assert (row["host"], row["permission"]) == ("*", "deny")
+
+
+def test_acls_that_were_added_are_printed_before_an_error(with_acls: Run) -> None:
+    words = ["acls", "add", "allow", "User:a", "read", "topic", "t", "", "--json"]
+    found = with_acls(*words)
+    assert (found.code, [json.loads(line)["name"] for line in found.lines()]) == (1, ["t"])
+    with_acls("acls", "remove", "--name", "t", "--yes")

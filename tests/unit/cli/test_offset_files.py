@@ -119,3 +119,18 @@ def test_offset_outside_the_log_is_told(kproto: Run, topic: str) -> None:
     said = f"kproto: {topic}:0: offset 9 is beyond the log end 2, which is the new offset"
     assert found.err == [said]
     assert kproto(*reset, "--to-offset=-1").code == 2
+
+
+def test_group_id_with_another_line_separator_is_found(
+    kproto: Run, topic: str, tmp_path: Path
+) -> None:
+    group = f"a\u2028b-{topic}"
+    for text in ("a", "b"):
+        kproto("produce", topic, "-p", "0", stdin=text.encode())
+    plan = ["groups", "reset", group, "--topic", f"{topic}:0"]
+    assert kproto(*plan, "--to-offset", "1", "--yes").code == 0
+    lag = kproto("groups", "lag", group, "--csv")
+    path = tmp_path / "offsets.csv"
+    path.write_bytes(lag.out)
+    (row,) = rows_of(kproto, "groups", "reset", group, "--from-file", str(path), "--dry-run")
+    assert row["new"] == 1

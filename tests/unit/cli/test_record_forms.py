@@ -257,3 +257,8 @@ def test_json_of_any_object_is_read_or_refused(entries: dict[str, str]) -> None:
         record_of_line(json.dumps(entries).encode())
     except EncodeError:
         assert "value" not in entries or len(entries) > 1
+
+
+def test_format_keeps_bytes_that_are_no_utf8() -> None:
+    record = Record(7, 0, b"k", b"v", (), topic="t", partition=0)
+    assert compile_format("\udcff%k\udcfe")(record) == b"\xffk\xfe"

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from kproto import Client
-from kproto.broker import BrokerSettings
+from kproto.broker import BrokerSettings, ErrorCode
+from kproto.messages import DescribeTransactionsRequest
 from tests.support.admin_commands import rows_of
 from tests.support.cli_runs import Run, runner
 from tests.support.embedded import ThreadedBroker, threaded_broker, threaded_cluster
@@ -227,8 +228,9 @@ def test_missing_topic_hides_no_producers(kproto: Run, topic: str, verb: str) ->
     assert [(row["topic"], row["partition"]) for row in producers] == (
         [(topic, 1)] if verb == "producers" else []
     )
-    assert (found.code, len(found.err)) == (1, 1)
+    assert (found.code, len(found.err)) == (1, 2)
     assert "'missing': UNKNOWN_TOPIC_OR_PARTITION" in found.err[0]
+    assert "has no partition 7" in found.err[1]
     found = kproto("transactions", verb, f"{topic}:1", f"{topic}:7")
     assert (found.code, found.err) == (
         1,
@@ -252,6 +254,31 @@ def test_open_transaction_is_found_beside_a_missing_topic(
     found = kproto("transactions", "describe", f"open-{topic}", "no-such-id", "--json")
     (described,) = [json.loads(line) for line in found.lines()]
     assert (found.code, described["transactional_id"]) == (1, f"open-{topic}")
+
+
+def test_transaction_that_was_not_described_is_no_hanging_one(
+    served: ThreadedBroker, kproto: Run, bootstrap: str, topic: str
+) -> None:
+    transactional_id = f"unknown-{topic}"
+
+    async def leave_open() -> None:
+        async with (
+            Client(bootstrap) as client,
+            client.producer(transactional_id=transactional_id) as producer,
+            producer.transaction() as transaction,
+        ):
+            await producer.send(topic, b"x", partition=1)
+            await transaction.leave_open()
+
+    asyncio.run(leave_open())
+    fault = ErrorCode("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", times=None)
+    control = served.call(lambda it: it.control(fault, request=DescribeTransactionsRequest))
+    try:
+        found = kproto("transactions", "hanging", topic, "--longer-than", "0s")
+    finally:
+        served.call(lambda it: it.remove_control(control))
+    assert (found.code, found.out) == (1, b"")
+    assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in found.err[0]
 
 
 @pytest.mark.parametrize(
