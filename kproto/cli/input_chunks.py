@@ -20,8 +20,8 @@ STDIN: Final = "-"
 #: Bytes of one read.
 _CHUNK_BYTES: Final = 1 << 18
 
-#: Maximum number of chunks that are read and not processed yet; 2 MB: the thread reads a file faster
-#: than the producer encodes its lines, so that more chunks would take memory and save no time.
+#: Maximum number of chunks that are read and not processed yet; 2 MB. The thread reads a file
+#: faster than the producer encodes its lines: more chunks would take memory, and save no time.
 _MAX_CHUNKS: Final = 8
 
 

@@ -137,218 +137,6 @@ class Client(ClientWrapper):
         """
         self._close(lambda: self._wrapped.close(timeout_ms=timeout_ms))
 
-    @property
-    def cluster(self) -> Cluster:
-        """The brokers and topics of the latest metadata."""
-        return self._read(lambda: self._wrapped.cluster)
-
-    @property
-    def admin(self) -> Admin:
-        """The operations of Kafka's Admin interface; see `Admin`."""
-        from .admin.admin import Admin  # few programs need it
-
-        admin = self._read(lambda: self._wrapped.admin)
-        return Admin(self._binding, admin, lambda: self._binding.client.admin)
-
-    @property
-    def message_format(self) -> int:
-        """The newest record format that all connected brokers accept, as the magic of batches.
-
-        2 has headers. Brokers before Kafka 0.11 accept 1, and brokers before 0.10 accept 0; both
-        lack headers. Before the first connection, the value follows from `broker_version`, and is 2
-        if `broker_version` is not set.
-        """
-        return self._read(lambda: self._wrapped.message_format)
-
-    def metrics(self) -> dict[str, Any]:
-        """Returns the metrics of this client, as data that JSON can express.
-
-        Counts start when the client is created; the documentation lists all metrics with units.
-        """
-        return self._read(self._wrapped.metrics)
-
-    def request(
-        self,
-        request: Request[R],
-        *,
-        broker: int | None = None,
-        version: int | None = None,
-        timeout_ms: int | None = None,
-    ) -> R:
-        """Sends any request of Kafka's protocol; returns the response, with its error codes.
-
-        The request is sent to the broker with node id `broker`. Without `broker` the request type
-        determines the brokers: leaders, coordinators, the controller, any broker, or every broker.
-        A request for several brokers is split, its parts are sent concurrently, and the responses
-        are merged in the order of the request. `version` is by default negotiated with each broker.
-        `timeout_ms` is the time for each response, by default `request_timeout_ms`.
-
-        Raises ConfigurationError if the request type requires `broker`, EncodeError if the version
-        cannot express the request, UnsupportedVersionError, BrokerConnectionError and
-        RequestTimeoutError. With several brokers, the call raises the first error after all brokers
-        have answered; a note on the error names its broker.
-        """
-        return self._call(
-            self._wrapped.request, request, broker=broker, version=version, timeout_ms=timeout_ms
-        )
-
-    def request_by_broker(
-        self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
-    ) -> list[BrokerAnswer[R]]:
-        """Sends a request as `request` does; returns the response or the error of each broker.
-
-        Raises an error only if the brokers cannot be determined.
-        """
-        return self._call(
-            self._wrapped.request_by_broker, request, version=version, timeout_ms=timeout_ms
-        )
-
-    def connection(self, broker: int | None = None) -> BrokerConnection:
-        """Returns the connection to the broker with node id `broker`, or by default to any broker.
-
-        Raises ConfigurationError if no metadata of the cluster has named such a broker so far, and
-        BrokerConnectionError if the broker cannot be reached.
-        """
-        connection = self._call(self._wrapped.connection, broker)
-        return BrokerConnection(self._binding, connection)
-
-    def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Requests metadata of `topics`, or of all topics if `topics` is None.
-
-        Returns the topics, with their error codes. The request creates no topics, except at brokers
-        before Kafka 0.11. The request also refreshes the brokers; if `topics` is empty, it
-        refreshes only the brokers. Raises ConfigurationError if `topics` is no iterable of names,
-        for example if `topics` is a single name.
-        """
-        return self._call(self._wrapped.refresh, topics)
-
-    def topic(self, name: str) -> TopicInfo:
-        """Returns a topic and its partitions; requests the metadata if it is missing or too old.
-
-        Raises BrokerResponseError if the topic does not exist. An unknown topic is requested again
-        for `unknown_topic_wait_ms`, because the topic may just have been created. After a lost
-        connection, the request is retried for `api_timeout_ms`. Raises ConfigurationError if `name`
-        is no str.
-        """
-        return self._call(self._wrapped.topic, name)
-
-    def retrying(self, operation: Callable[[], T]) -> T:
-        """Calls `operation` until it succeeds, for up to `api_timeout_ms`; returns its result.
-
-        The operation is retried after lost connections, timeouts and the error codes that Kafka
-        calls retriable. Any other error is raised at once. No retry starts after the deadline. The
-        call does not wait for an attempt that still runs at the deadline, but a retry always has at
-        least 0.1 s. After the deadline the call raises the error of the last failed attempt, or
-        RequestTimeoutError if no attempt has failed. A broker may process the operation twice, if
-        the response to the first attempt was lost.
-        """
-        return self._call(self._wrapped.retrying, threaded("operation", operation))
-
-    def create_topics(
-        self, *topics: str | NewTopic, timeout_ms: int = 30000, validate_only: bool = False
-    ) -> None:
-        """Creates topics; a topic given by name alone gets the broker's defaults.
-
-        The broker waits up to `timeout_ms` until the topics are created. With `validate_only` the
-        broker only checks the request, and creates no topic. Raises BrokerResponseError for the
-        first topic that was refused; other topics may have been created. Raises
-        UnsupportedVersionError if a topic needs defaults of a broker before Kafka 2.4, which has
-        none for the numbers of partitions and replicas.
-        """
-        self._call(
-            self._wrapped.create_topics, *topics, timeout_ms=timeout_ms, validate_only=validate_only
-        )
-
-    def delete_topics(self, *names: str, timeout_ms: int = 30000) -> None:
-        """Deletes topics; the broker waits up to `timeout_ms` until they are deleted.
-
-        Raises BrokerResponseError for the first topic that was not deleted.
-        """
-        self._call(self._wrapped.delete_topics, *names, timeout_ms=timeout_ms)
-
-    def list_offsets(
-        self, partitions: Mapping[TopicPartition, OffsetSpec], *, read_committed: bool = False
-    ) -> dict[TopicPartition, int]:
-        """Returns the offsets of partitions: the log start, the log end, or an offset by time.
-
-        `partitions` maps a partition to "earliest" for its log start, "latest" for its log end, or
-        a time in ms since 1970. For a time, the result is the offset of the first record with a
-        timestamp at or after this time; -1 if there is no such record. The end is the high
-        watermark, or with `read_committed` the last stable offset. Retries for `api_timeout_ms`.
-        Raises BrokerResponseError.
-        """
-        return self._call(self._wrapped.list_offsets, partitions, read_committed=read_committed)
-
-    def commit_offsets(
-        self,
-        group: str,
-        offsets: Mapping[TopicPartition, int | CommittedOffset],
-        *,
-        topic_ids: Mapping[TopicPartition, Uuid] | None = None,
-    ) -> None:
-        """Commits offsets for a group without members, as Kafka's admin client does (KIP-396).
-
-        `offsets` maps partitions to the offset of the next record to be read; an offset may be a
-        `CommittedOffset` with metadata. `topic_ids` are the ids that the topics had when the caller
-        determined the offsets. By default, the client requests metadata, and takes the topic ids
-        from the response. Retries for `api_timeout_ms`. Raises BrokerResponseError for the first
-        error, such as UNKNOWN_MEMBER_ID for a group that has members, and ConfigurationError for
-        invalid partitions and offsets.
-        """
-        self._call(self._wrapped.commit_offsets, group, offsets, topic_ids=topic_ids)
-
-    def committed_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
-        """Returns all committed offsets of a group, also of a group without members.
-
-        While a transaction that commits offsets of the group is open, and for other retriable
-        errors, the request is retried for `api_timeout_ms`. Raises BrokerResponseError.
-        """
-        return self._call(self._wrapped.committed_offsets, group)
-
-    def end_transaction(self, transaction: OpenTransaction, *, committed: bool) -> None:
-        """Commits or aborts a transaction that `Transaction.leave_open` has left open.
-
-        Any process can make the call, also again with the same arguments, until a new producer with
-        the transactional id starts. Retries for `api_timeout_ms`.
-
-        Raises ProducerFencedError if a new producer with the transactional id has started, or if
-        brokers have aborted the transaction after its timeout. Raises TransactionAbortedError if
-        the coordinator has refused to commit the transaction, which is then aborted. Raises
-        FatalTransactionError for other errors; it is then unknown whether the transaction is
-        committed if the text says so.
-        """
-        self._call(self._wrapped.end_transaction, transaction, committed=committed)
-
-    def fetch(
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        *,
-        max_bytes: int = FETCH_BYTES,
-        min_bytes: int = 1,
-        max_wait_ms: int = 500,
-        read_committed: bool = False,
-    ) -> FetchedPartition:
-        """Fetches the batches of one partition from `offset` on, as the broker stores them.
-
-        The broker waits up to `max_wait_ms` for `min_bytes`. The first batch may start before
-        `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be
-        incomplete. Brokers before 0.10.1 cut a first message that is larger than `max_bytes`; in
-        this case the call raises ConfigurationError. The client sends one request; `retrying` can
-        retry it. Raises BrokerResponseError for an error code, such as OFFSET_OUT_OF_RANGE.
-        """
-        return self._call(
-            self._wrapped.fetch,
-            topic,
-            partition,
-            offset,
-            max_bytes=max_bytes,
-            min_bytes=min_bytes,
-            max_wait_ms=max_wait_ms,
-            read_committed=read_committed,
-        )
-
     def producer(
         self,
         *,
@@ -632,3 +420,215 @@ class Client(ClientWrapper):
 
         consumer, create_again = self._create_part(create_consumer)
         return ShareConsumer(self._binding, consumer, create_again)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The brokers and topics of the latest metadata."""
+        return self._read(lambda: self._wrapped.cluster)
+
+    @property
+    def admin(self) -> Admin:
+        """The operations of Kafka's Admin interface; see `Admin`."""
+        from .admin.admin import Admin  # few programs need it
+
+        admin = self._read(lambda: self._wrapped.admin)
+        return Admin(self._binding, admin, lambda: self._binding.client.admin)
+
+    @property
+    def message_format(self) -> int:
+        """The newest record format that all connected brokers accept, as the magic of batches.
+
+        2 has headers. Brokers before Kafka 0.11 accept 1, and brokers before 0.10 accept 0; both
+        lack headers. Before the first connection, the value follows from `broker_version`, and is 2
+        if `broker_version` is not set.
+        """
+        return self._read(lambda: self._wrapped.message_format)
+
+    def metrics(self) -> dict[str, Any]:
+        """Returns the metrics of this client, as data that JSON can express.
+
+        Counts start when the client is created; the documentation lists all metrics with units.
+        """
+        return self._read(self._wrapped.metrics)
+
+    def request(
+        self,
+        request: Request[R],
+        *,
+        broker: int | None = None,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> R:
+        """Sends any request of Kafka's protocol; returns the response, with its error codes.
+
+        The request is sent to the broker with node id `broker`. Without `broker` the request type
+        determines the brokers: leaders, coordinators, the controller, any broker, or every broker.
+        A request for several brokers is split, its parts are sent concurrently, and the responses
+        are merged in the order of the request. `version` is by default negotiated with each broker.
+        `timeout_ms` is the time for each response, by default `request_timeout_ms`.
+
+        Raises ConfigurationError if the request type requires `broker`, EncodeError if the version
+        cannot express the request, UnsupportedVersionError, BrokerConnectionError and
+        RequestTimeoutError. With several brokers, the call raises the first error after all brokers
+        have answered; a note on the error names its broker.
+        """
+        return self._call(
+            self._wrapped.request, request, broker=broker, version=version, timeout_ms=timeout_ms
+        )
+
+    def request_by_broker(
+        self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> list[BrokerAnswer[R]]:
+        """Sends a request as `request` does; returns the response or the error of each broker.
+
+        Raises an error only if the brokers cannot be determined.
+        """
+        return self._call(
+            self._wrapped.request_by_broker, request, version=version, timeout_ms=timeout_ms
+        )
+
+    def connection(self, broker: int | None = None) -> BrokerConnection:
+        """Returns the connection to the broker with node id `broker`, or by default to any broker.
+
+        Raises ConfigurationError if no metadata of the cluster has named such a broker so far, and
+        BrokerConnectionError if the broker cannot be reached.
+        """
+        connection = self._call(self._wrapped.connection, broker)
+        return BrokerConnection(self._binding, connection)
+
+    def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
+        """Requests metadata of `topics`, or of all topics if `topics` is None.
+
+        Returns the topics, with their error codes. The request creates no topics, except at brokers
+        before Kafka 0.11. The request also refreshes the brokers; if `topics` is empty, it
+        refreshes only the brokers. Raises ConfigurationError if `topics` is no iterable of names,
+        for example if `topics` is a single name.
+        """
+        return self._call(self._wrapped.refresh, topics)
+
+    def topic(self, name: str) -> TopicInfo:
+        """Returns a topic and its partitions; requests the metadata if it is missing or too old.
+
+        Raises BrokerResponseError if the topic does not exist. An unknown topic is requested again
+        for `unknown_topic_wait_ms`, because the topic may just have been created. After a lost
+        connection, the request is retried for `api_timeout_ms`. Raises ConfigurationError if `name`
+        is no str.
+        """
+        return self._call(self._wrapped.topic, name)
+
+    def retrying(self, operation: Callable[[], T]) -> T:
+        """Calls `operation` until it succeeds, for up to `api_timeout_ms`; returns its result.
+
+        The operation is retried after lost connections, timeouts and the error codes that Kafka
+        calls retriable. Any other error is raised at once. No retry starts after the deadline. The
+        call does not wait for an attempt that still runs at the deadline, but a retry always has at
+        least 0.1 s. After the deadline the call raises the error of the last failed attempt, or
+        RequestTimeoutError if no attempt has failed. A broker may process the operation twice, if
+        the response to the first attempt was lost.
+        """
+        return self._call(self._wrapped.retrying, threaded("operation", operation))
+
+    def create_topics(
+        self, *topics: str | NewTopic, timeout_ms: int = 30000, validate_only: bool = False
+    ) -> None:
+        """Creates topics; a topic given by name alone gets the broker's defaults.
+
+        The broker waits up to `timeout_ms` until the topics are created. With `validate_only` the
+        broker only checks the request, and creates no topic. Raises BrokerResponseError for the
+        first topic that was refused; other topics may have been created. Raises
+        UnsupportedVersionError if a topic needs defaults of a broker before Kafka 2.4, which has
+        none for the numbers of partitions and replicas.
+        """
+        self._call(
+            self._wrapped.create_topics, *topics, timeout_ms=timeout_ms, validate_only=validate_only
+        )
+
+    def delete_topics(self, *names: str, timeout_ms: int = 30000) -> None:
+        """Deletes topics; the broker waits up to `timeout_ms` until they are deleted.
+
+        Raises BrokerResponseError for the first topic that was not deleted.
+        """
+        self._call(self._wrapped.delete_topics, *names, timeout_ms=timeout_ms)
+
+    def list_offsets(
+        self, partitions: Mapping[TopicPartition, OffsetSpec], *, read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        """Returns the offsets of partitions: the log start, the log end, or an offset by time.
+
+        `partitions` maps a partition to "earliest" for its log start, "latest" for its log end, or
+        a time in ms since 1970. For a time, the result is the offset of the first record with a
+        timestamp at or after this time; -1 if there is no such record. The end is the high
+        watermark, or with `read_committed` the last stable offset. Retries for `api_timeout_ms`.
+        Raises BrokerResponseError.
+        """
+        return self._call(self._wrapped.list_offsets, partitions, read_committed=read_committed)
+
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        *,
+        topic_ids: Mapping[TopicPartition, Uuid] | None = None,
+    ) -> None:
+        """Commits offsets for a group without members, as Kafka's admin client does (KIP-396).
+
+        `offsets` maps partitions to the offset of the next record to be read; an offset may be a
+        `CommittedOffset` with metadata. `topic_ids` are the ids that the topics had when the caller
+        determined the offsets. By default, the client requests metadata, and takes the topic ids
+        from the response. Retries for `api_timeout_ms`. Raises BrokerResponseError for the first
+        error, such as UNKNOWN_MEMBER_ID for a group that has members, and ConfigurationError for
+        invalid partitions and offsets.
+        """
+        self._call(self._wrapped.commit_offsets, group, offsets, topic_ids=topic_ids)
+
+    def committed_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+        """Returns all committed offsets of a group, also of a group without members.
+
+        While a transaction that commits offsets of the group is open, and for other retriable
+        errors, the request is retried for `api_timeout_ms`. Raises BrokerResponseError.
+        """
+        return self._call(self._wrapped.committed_offsets, group)
+
+    def end_transaction(self, transaction: OpenTransaction, *, committed: bool) -> None:
+        """Commits or aborts a transaction that `Transaction.leave_open` has left open.
+
+        Any process can make the call, also again with the same arguments, until a new producer with
+        the transactional id starts. Retries for `api_timeout_ms`.
+
+        Raises ProducerFencedError if a new producer with the transactional id has started, or if
+        brokers have aborted the transaction after its timeout. Raises TransactionAbortedError if
+        the coordinator has refused to commit the transaction, which is then aborted. Raises
+        FatalTransactionError for other errors; it is then unknown whether the transaction is
+        committed if the text says so.
+        """
+        self._call(self._wrapped.end_transaction, transaction, committed=committed)
+
+    def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        min_bytes: int = 1,
+        max_wait_ms: int = 500,
+        read_committed: bool = False,
+    ) -> FetchedPartition:
+        """Fetches the batches of one partition from `offset` on, as the broker stores them.
+
+        The broker waits up to `max_wait_ms` for `min_bytes`. The first batch may start before
+        `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be
+        incomplete. Brokers before 0.10.1 cut a first message that is larger than `max_bytes`; in
+        this case the call raises ConfigurationError. The client sends one request; `retrying` can
+        retry it. Raises BrokerResponseError for an error code, such as OFFSET_OUT_OF_RANGE.
+        """
+        return self._call(
+            self._wrapped.fetch,
+            topic,
+            partition,
+            offset,
+            max_bytes=max_bytes,
+            min_bytes=min_bytes,
+            max_wait_ms=max_wait_ms,
+            read_committed=read_committed,
+        )

@@ -257,6 +257,7 @@ CLASSES: Final = (
         "Client",
         "client",
         "client",
+        inherited={"cluster_calls": "ClusterCalls"},
         bases="ClientWrapper",
         attributes={"settings": "ClientSettings"},
         imports={

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from kproto import __version__
-from kproto.cli import main
+from kproto.cli import main, whole_parser
 from tests.support.environment import ROOT
 
 
@@ -72,6 +73,23 @@ def test_the_command_line_imports_little() -> None:
         "sys.exit(' '.join(name for name in heavy if name in sys.modules) or None)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_the_arguments_of_a_command_load_no_event_loop_and_no_compression() -> None:
+    script = (
+        f"import sys; sys.path[0:0] = [{str(ROOT)!r}]\n"
+        "from kproto.cli.whole_parser import parse\n"
+        "parse(['consume', 'orders', '--timeout', '3s'])\n"
+        "heavy = ('asyncio', 'bz2', 'datetime', 'kproto.client', 'lzma', 'shutil', 'ssl')\n"
+        "sys.exit(' '.join(name for name in heavy if name in sys.modules) or None)"
+    )
+    subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("columns", ["57", "0", "-3", "wide", ""])
+def test_the_help_is_as_wide_as_the_terminal(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert whole_parser._terminal_width() == shutil.get_terminal_size().columns
 
 
 @pytest.mark.slow

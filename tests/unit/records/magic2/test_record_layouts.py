@@ -16,7 +16,7 @@ from kproto.records import Record, RecordBatch, encode_batch
 from kproto.records.magic2 import record_layouts as layouts_module
 from kproto.records.magic2.record_decoding import check_records
 from kproto.records.magic2.record_layouts import RECORDS, VALUES, Layouts, delta_of
-from kproto.records.varints import encode_varint, read_varint
+from kproto.records.varints import VARINTS, encode_varint, read_varint
 from kproto.wire.errors import CorruptBatchError
 from tests.support.selection import rest_slow
 from tests.unit.records.batches import COMPILED, T, batch_bytes, new_records, record_bytes
@@ -25,6 +25,19 @@ Outcome = tuple[str, Any]
 
 #: Batches of any offset deltas in this range are read.
 LAST_DELTA = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("count", "known"),
+    [(1, 8192), (8192, 8192), (8193, 16384), (16384, 16384), (20_000, 32768), (1 << 20, 65536)],
+)
+def test_table_of_offset_varints_is_no_larger_than_batches_need(
+    count: int, known: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layouts_module, "_offsets", [*VARINTS, b""])
+    varints = layouts_module.offset_varints(count)
+    assert varints == [*map(encode_varint, range(known)), b""]
+    assert layouts_module.offset_varints(1) is varints
 
 
 def fields(record: Record) -> tuple[object, ...]:
