@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from .data_files import read_package_file
 from .specs import MessageSpec
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 __all__ = [
     "FILE_NAME",
@@ -32,11 +30,11 @@ FILE_NAME: Final = "definitions.jsonl"
 class Definitions(Mapping[str, MessageSpec]):
     """The message definitions of a file, by name. Parses a definition at its first access."""
 
-    def __init__(self, file: Traversable) -> None:
+    def __init__(self, text: str) -> None:
         self._lines: dict[str, str] = {}
         self._former: dict[str, list[str]] = {}
         self._specs: dict[str, MessageSpec] = {}
-        for line in file.read_text(encoding="utf-8").splitlines():
+        for line in text.splitlines():
             head, _, body = line.partition("\t")
             name, *former = head.split(" ")
             self._lines[name] = body
@@ -92,10 +90,8 @@ def definitions_of_package(package: str) -> Definitions | None:
 
     The package may be in a directory or in a zip file.
     """
-    from importlib import resources  # here, because it loads zipfile, which a client does not need
-
-    file = resources.files(package).joinpath(FILE_NAME)
-    return Definitions(file) if file.is_file() else None
+    text = read_package_file(package, FILE_NAME)
+    return None if text is None else Definitions(text)
 
 
 def union() -> Definitions:

@@ -163,12 +163,13 @@ def read_values(
 @cache
 def known_names() -> frozenset[str]:
     """Returns all property names of Kafka's Java clients, of librdkafka and of `ROWS`."""
-    # Imported here, because most properties have a row, and zipfile takes long to load.
+    # Imported here, because most properties have a row.
     import tomllib
-    from importlib import resources
 
-    package = __name__.rpartition(".")[0]
-    text = resources.files(package).joinpath("client_names.toml").read_text(encoding="utf-8")
+    from ..schema.data_files import read_package_file
+
+    text = read_package_file(__name__.rpartition(".")[0], "client_names.toml")
+    assert text is not None
     lists = tomllib.loads(text)
     return frozenset([*lists["java"]["names"], *lists["librdkafka"]["names"], *_rows_by_property()])
 

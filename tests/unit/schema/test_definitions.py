@@ -14,7 +14,7 @@ from kproto.schema.versions import Versions
 def definitions(folder: Path, *specs: MessageSpec) -> Definitions:
     path = folder / "definitions.jsonl"
     path.write_text("".join(f"{definition_line(spec)}\n" for spec in specs), encoding="utf-8")
-    return Definitions(path)
+    return Definitions(path.read_text(encoding="utf-8"))
 
 
 def message(name: str, versions: Versions, *formerly: FormerName) -> MessageSpec:
