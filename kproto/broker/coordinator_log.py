@@ -16,7 +16,7 @@ from .api_error import api_error
 from .storage.partition import Partition
 from .topics import Topic
 
-__all__ = ["BATCH_TOO_LARGE", "append_to_coordinator_log"]
+__all__ = ["BATCH_TOO_LARGE", "append_to_coordinator_log", "coordinator_batch"]
 
 #: The error of a batch that is larger than max.message.bytes.
 BATCH_TOO_LARGE: Final = "UNKNOWN_SERVER_ERROR"
@@ -46,7 +46,7 @@ def append_to_coordinator_log(
     NOT_COORDINATOR if the storage is full, and UNKNOWN_SERVER_ERROR if the batch is larger than
     max.message.bytes.
     """
-    batch = RecordBatch(_encoded(records, now_ms, producer))
+    batch = RecordBatch(coordinator_batch(records, now_ms, producer))
     try:
         topic.check_in_sync(partition.index)
         if batch.size_in_bytes > topic.config.max_message_bytes:
@@ -60,9 +60,15 @@ def append_to_coordinator_log(
         raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
 
 
-def _encoded(
-    records: Sequence[CoordinatorRecord], now_ms: int, producer: tuple[int, int] | None
+def coordinator_batch(
+    records: Sequence[CoordinatorRecord],
+    now_ms: int,
+    producer: tuple[int, int] | None = None,
 ) -> bytes:
+    """Returns the records as one encoded batch, with the timestamp `now_ms`.
+
+    `producer` is the producer id and epoch of a transaction that the records belong to.
+    """
     encoded = ((*encode_coordinator_record(record), (), now_ms) for record in records)
     if producer is None:
         return encode_batch(encoded)

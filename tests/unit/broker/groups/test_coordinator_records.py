@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.broker.coordinator_log import coordinator_batch
 from kproto.broker.groups.committed_offsets import CommittedOffset
 from kproto.broker.groups.coordinator_records import (
-    batch_of,
     group_record,
     group_tombstone,
     load,
@@ -85,7 +85,7 @@ def test_a_group_is_written_in_version_3() -> None:
 
 def test_batch_has_the_given_timestamp() -> None:
     written = [offset_tombstone("g", "t", 0), group_tombstone("g")]
-    batch = RecordBatch(batch_of(written, 99))
+    batch = RecordBatch(coordinator_batch(written, 99))
     batch.check()
     found = list(batch.records())
     assert [record.timestamp for record in found] == [99, 99]
@@ -232,7 +232,7 @@ def test_written_records_are_replayed_to_the_same_group(
         group_record(group_id, metadata),
         *(offset_record(group_id, *place, committed) for place, committed in offsets.items()),
     ]
-    batch = RecordBatch(batch_of(written, 5))
+    batch = RecordBatch(coordinator_batch(written, 5))
     ((found_id, found),) = load(batch.records()).items()
     assert (found_id, found.metadata) == (group_id, metadata)
     assert dict(found.offsets) == offsets

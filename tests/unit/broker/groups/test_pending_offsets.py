@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.broker.coordinator_log import coordinator_batch
 from kproto.broker.groups.committed_offsets import (
     CommittedOffset,
     CommittedOffsets,
@@ -20,7 +21,6 @@ from kproto.broker.groups.committed_offsets import (
 from kproto.broker.groups.coordinator_records import (
     TransactionalRecord,
     TransactionEnd,
-    batch_of,
     group_record,
     group_tombstone,
     load,
@@ -176,7 +176,7 @@ def test_offset_with_a_pending_change_does_not_expire() -> None:
 
 
 def record(*written: CoordinatorRecord) -> list[Record]:
-    return list(RecordBatch(batch_of(written, 5)).records())
+    return list(RecordBatch(coordinator_batch(written, 5)).records())
 
 
 def of_transaction(producer: int, *written: CoordinatorRecord) -> Iterator[TransactionalRecord]:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.broker.coordinator_log import coordinator_batch
 from kproto.broker.groups.committed_offsets import CommittedOffset, TopicPartition
 from kproto.broker.groups.coordinator_records import offset_record
 from kproto.broker.transactions import TransactionMetadata, TransactionState
 from kproto.broker.transactions.transaction_records import (
     TRANSACTION_TOPIC,
-    batch_of,
     load,
     transaction_record,
     transaction_tombstone,
@@ -50,7 +50,7 @@ def records(*batches: Iterable[CoordinatorRecord]) -> list[Record]:
     return [
         record
         for batch in batches
-        for record in RecordBatch(batch_of(list(batch), TIMESTAMP)).records()
+        for record in RecordBatch(coordinator_batch(list(batch), TIMESTAMP)).records()
     ]
 
 
