@@ -7,16 +7,13 @@ import asyncio
 import json
 import logging
 import sys
-from pathlib import Path
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tools.kafka import VERSIONS, KafkaJarsError, KafkaNode, KafkaStartError
 from tools.setup.java import JavaNotFoundError
 from tools.setup.maven import MavenError
 from tools.setup.parts import write_part
 
+from .command import add_output_arguments, add_plan_arguments, shown
 from .page import PAGE, facts, part_of, table
 from .protocols import BROKER_CONFIG, MIXED
 from .run import Plan, storm
@@ -47,18 +44,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"storm: {error}", file=sys.stderr)
         return 2
     logging.getLogger("kproto").setLevel(logging.ERROR)
-    columns = (TextColumn("{task.description:40}"), BarColumn(), TimeElapsedColumn())
     try:
         with (
             KafkaNode(plan.version, config=BROKER_CONFIG) as node,
-            Progress(*columns, console=Console(stderr=True)) as bar,
+            shown(plan.minutes) as progress,
         ):
-            task = bar.add_task("the storm begins", total=plan.minutes * 60)
-
-            def progress(action: str, seconds: float, members: int) -> None:
-                there = f", {members} members" if members else ""
-                bar.update(task, completed=seconds, description=f"{action}{there}")
-
             try:
                 result = asyncio.run(storm(plan, node.bootstrap, progress, options.keep))
             finally:
@@ -77,22 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.storm", description=__doc__)
     plan = Plan()
     kinds = [kind for kind in KINDS if kind != "kproto"]
+    add_plan_arguments(parser, plan, others="other")
     add = parser.add_argument
-    add("--minutes", type=float, default=plan.minutes, help="default: %(default)s")
-    add("--seed", type=int, default=plan.seed, help="default: %(default)s")
-    add("--partitions", type=int, default=plan.partitions, help="default: %(default)s")
-    add("--rate", type=int, default=plan.rate, help="records a second; default: %(default)s")
     add(
         "--ours",
         type=int,
         default=plan.ours,
         help="maximum number of kproto members; default: %(default)s",
-    )
-    add(
-        "--others",
-        type=int,
-        default=plan.others,
-        help="maximum number of other members; default: %(default)s",
     )
     add(
         "--kinds",
@@ -108,16 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--version", default=plan.version, choices=VERSIONS, help="of Kafka; default: %(default)s")
     add("--gentle", action="store_true", help="no member is killed, stalled or slow")
-    add(
-        "--keep",
-        type=Path,
-        metavar="FOLDER",
-        help="a new folder for the logs of members and broker",
-    )
-    add("--json", action="store_true", help="print plain data")
-    add(
-        "--write", action="store_true", help="also write the result to docs/evidence/reliability.md"
-    )
+    add_output_arguments(parser, logs="logs of members and broker")
     return parser
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import kproto
 
+from .command import StormProgress, log_folder
 from .group_log import (
     Conversions,
     GroupRecord,
@@ -89,20 +88,13 @@ class Result:
         return self.verdict.is_right and not self.notes
 
 
-Progress = Callable[[str, float, int], None]
-"""Called with the last action, the elapsed seconds, and the number of members."""
-
-
-async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | None = None) -> Result:
+async def storm(
+    plan: Plan, bootstrap: str, progress: StormProgress, keep: Path | None = None
+) -> Result:
     """Runs the plan on a running broker; keeps the logs in the new folder `keep`, if given."""
     result = Result(plan)
     begun = time.monotonic()
-    with ExitStack() as stack:
-        if keep is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-")))
-        else:
-            folder = keep
-            folder.mkdir(parents=True)
+    with log_folder(keep) as folder:
         group = Group(
             bootstrap,
             f"{TOPIC}-{plan.seed}",
@@ -123,7 +115,12 @@ class _Storm:
     """A storm: its members, and the actions that the seed chooses."""
 
     def __init__(
-        self, plan: Plan, group: Group, client: kproto.Client, result: Result, progress: Progress
+        self,
+        plan: Plan,
+        group: Group,
+        client: kproto.Client,
+        result: Result,
+        progress: StormProgress,
     ) -> None:
         self._plan = plan
         self._group = group
@@ -189,8 +186,7 @@ class _Storm:
             await getattr(self, f"_{chosen}")()
             self._progress(chosen, time.monotonic() - self._begun, len(self._members))
         for each in self._members:
-            if each.is_stalled:
-                each.wake()
+            each.wake()
 
     def _possible(self) -> list[tuple[str, int]]:
         ours = [each for each in self._members if each.kind == "kproto"]
@@ -276,14 +272,10 @@ class _Storm:
         each = self._one()
         each.stall()
         seconds = self._chance.uniform(*_STALLS_S)
-        asyncio.get_running_loop().call_later(seconds, self._wake_if_stalled, each)
-
-    def _wake_if_stalled(self, each: MemberProcess) -> None:
-        if each.is_stalled and each.is_there:
-            each.wake()
+        asyncio.get_running_loop().call_later(seconds, each.wake)
 
     async def _wake(self) -> None:
-        self._wake_if_stalled(next(each for each in self._members if each.is_stalled))
+        next(each for each in self._members if each.is_stalled).wake()
 
     async def _slow(self) -> None:
         self._one(ours=True).be_slow()

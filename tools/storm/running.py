@@ -1,4 +1,4 @@
-"""Runs a member as a program: starts it, and ends, kills, stalls or resumes it."""
+"""Runs a member of a client as a program; `process` ends, kills, stalls and wakes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,6 +13,7 @@ from typing import Final, NamedTuple
 from tools.setup.peers import peers_python
 
 from . import java
+from .process import StormProcess
 from .protocols import SESSION_MS, SESSION_VARIABLE, assignor_of
 from .sightings import Member
 
@@ -70,22 +70,21 @@ class Group(NamedTuple):
     session_ms: int = SESSION_MS  #: the session timeout of classic members
 
 
-class MemberProcess:
-    """The process of one member, from its start to its end."""
+class MemberProcess(StormProcess):
+    """The process of a member of one of the clients `KINDS`."""
 
     def __init__(self, kind: str, number: int, group: Group, instance: str | None = None) -> None:
         self.kind = kind
-        self.name = f"{kind}-{number}"
-        self.member = Member(self.name, is_strict=kind == "kproto")
-        self.is_stalled = False
+        name = f"{kind}-{number}"
+        self.member = Member(name, is_strict=kind == "kproto")
         self._version = group.version
-        self._told = group.folder / f"{self.name}.lines"
-        self._said = group.folder / f"{self.name}.log"
+        self._told = group.folder / f"{name}.lines"
+        self._said = group.folder / f"{name}.log"
         self.assignor = assignor = assignor_of(group.assignor, kind, number, group.version)
         with self._said.open("wb") as said:
             module = KINDS[kind]
             if module is None:
-                config = group.folder / f"{self.name}.properties"
+                config = group.folder / f"{name}.properties"
                 command = java.command(
                     group.bootstrap, group.topic, group.name, assignor, config, group.session_ms
                 )
@@ -94,7 +93,7 @@ class MemberProcess:
                 words = [group.bootstrap, group.topic, group.name, assignor]
                 command = [python, "-m", module, *words, str(self._told)]
                 command += [instance] if instance else []
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 cwd=ROOT,
                 env={
@@ -106,34 +105,7 @@ class MemberProcess:
                 stdout=said,
                 stderr=subprocess.STDOUT,
             )
-
-    @property
-    def is_there(self) -> bool:
-        """Returns True if the process runs."""
-        return self._process.poll() is None
-
-    def ask_to_leave(self) -> None:
-        """Sends SIGTERM: the member leaves the group and ends."""
-        self._process.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Kills the process, and waits for its end."""
-        now = time.time()
-        self._process.kill()
-        self._process.wait()
-        self.member.harmed.append(now)
-
-    def stall(self) -> None:
-        """Suspends the process with SIGSTOP."""
-        self.member.harmed.append(time.time())
-        self._process.send_signal(signal.SIGSTOP)
-        self.is_stalled = True
-
-    def wake(self) -> None:
-        """Resumes the process with SIGCONT."""
-        self.member.harmed.append(time.time())
-        self._process.send_signal(signal.SIGCONT)
-        self.is_stalled = False
+        super().__init__(name, process, self._said, self.member.harmed)
 
     def be_slow(self) -> None:
         """Makes the member process its next record for longer than the maximum poll interval.
@@ -143,19 +115,6 @@ class MemberProcess:
         """
         if self._lines():
             self._process.send_signal(signal.SIGUSR1)
-
-    def ended_by(self, deadline: float) -> bool:
-        """Returns True when the process ends, or False at the time `deadline` (monotonic clock)."""
-        try:
-            self._process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    @property
-    def exit_code(self) -> int | None:
-        """Returns the exit code of the process; None while it runs."""
-        return self._process.poll()
 
     @property
     def is_new(self) -> bool:
@@ -181,10 +140,6 @@ class MemberProcess:
         for line in self._lines():
             fresh.take(line)
         return fresh
-
-    def last_words(self) -> str:
-        """Returns the last 1,500 characters of the member's output, without its log lines."""
-        return self._said.read_text(errors="replace")[-1500:]
 
     def _lines(self) -> list[str]:
         if KINDS[self.kind] is None:

@@ -10,9 +10,6 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from kproto.broker import Cluster
 from tools.kafka import KafkaCluster, KafkaJarsError, KafkaStartError
 from tools.setup.java import JavaNotFoundError
@@ -20,6 +17,7 @@ from tools.setup.javac import CompilerError
 from tools.setup.maven import MavenError
 from tools.setup.parts import write_part
 
+from ..command import StormProgress, add_output_arguments, add_plan_arguments, shown
 from ..page import PAGE
 from .brokers import (
     EMBEDDED_SETTINGS,
@@ -30,7 +28,7 @@ from .brokers import (
     StormBrokers,
 )
 from .page import PART, facts, table
-from .run import SharePlan, ShareProgress, ShareResult, share_storm
+from .run import SharePlan, ShareResult, share_storm
 
 __all__ = ["main"]
 
@@ -51,15 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     for name in ("kproto", "asyncio"):  # the storm causes the errors on purpose
         logging.getLogger(name).setLevel(logging.ERROR)
-    columns = (TextColumn("{task.description:40}"), BarColumn(), TimeElapsedColumn())
     try:
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("the storm begins", total=plan.minutes * 60)
-
-            def progress(action: str, seconds: float, members: int) -> None:
-                there = f", {members} members" if members else ""
-                bar.update(task, completed=seconds, description=f"{action}{there}")
-
+        with shown(plan.minutes) as progress:
             result = asyncio.run(_storm(plan, options, progress))
     except _CANNOT_RUN as error:
         print(f"storm: {error}", file=sys.stderr)
@@ -71,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def _storm(
-    plan: SharePlan, options: argparse.Namespace, progress: ShareProgress
+    plan: SharePlan, options: argparse.Namespace, progress: StormProgress
 ) -> ShareResult:
     async with AsyncExitStack() as stack:
         brokers: StormBrokers
@@ -95,29 +86,16 @@ def _keep_logs(cluster: KafkaCluster, folder: Path) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.storm share", description=__doc__)
     plan = SharePlan()
+    add_plan_arguments(parser, plan, others="Java")
     add = parser.add_argument
-    add("--minutes", type=float, default=plan.minutes, help="default: %(default)s")
-    add("--seed", type=int, default=plan.seed, help="default: %(default)s")
-    add("--partitions", type=int, default=plan.partitions, help="default: %(default)s")
-    add("--rate", type=int, default=plan.rate, help="records a second; default: %(default)s")
     add(
         "--members",
         type=int,
         default=plan.members,
         help="maximum number of kproto members; default: %(default)s",
     )
-    add(
-        "--others",
-        type=int,
-        default=plan.others,
-        help="maximum number of Java members; default: %(default)s",
-    )
     add("--embedded", action="store_true", help="the embedded cluster instead of real brokers")
-    add("--keep", type=Path, metavar="FOLDER", help="a new folder for the logs")
-    add("--json", action="store_true", help="print plain data")
-    add(
-        "--write", action="store_true", help="also write the result to docs/evidence/reliability.md"
-    )
+    add_output_arguments(parser, logs="logs")
     return parser
 
 

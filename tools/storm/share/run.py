@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,11 +19,13 @@ from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.messages import FindCoordinatorRequest
 from tools.share.java import share_worker
 
+from ..command import StormProgress, log_folder
+from ..process import StormProcess
 from .brokers import LIMIT, LOCK_S, NODES, StormBrokers
 from .modes import ACCEPT, JAVA, MODES, POISON
 from .sightings import STATE_TOPIC, ShareMember, ShareVerdict, StateLog, judge, state_log_of
 
-__all__ = ["SharePlan", "ShareProgress", "ShareResult", "share_storm"]
+__all__ = ["SharePlan", "ShareResult", "share_storm"]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 TOPIC: Final = "share-storm"
@@ -54,9 +53,8 @@ class SharePlan:
     """The plan of a storm. The same seed chooses the same actions.
 
     `members` is the maximum number of kproto's members at a time, and `others` that of Java's;
-    `rate` is in records per second. `pause_s`
-    is the range of seconds between actions, and `down_s` that of seconds until a killed broker is
-    started again.
+    `rate` is in records per second. `pause_s` is the range of seconds between actions, and `down_s`
+    that of seconds until a killed broker is started again.
     """
 
     minutes: float = 10.0
@@ -88,22 +86,13 @@ class ShareResult:
         return self.verdict.is_right and not self.notes
 
 
-ShareProgress = Callable[[str, float, int], None]
-"""Called with the last action, the elapsed seconds, and the number of members."""
-
-
 async def share_storm(
-    plan: SharePlan, brokers: StormBrokers, progress: ShareProgress, keep: Path | None = None
+    plan: SharePlan, brokers: StormBrokers, progress: StormProgress, keep: Path | None = None
 ) -> ShareResult:
     """Runs the plan on running brokers; keeps the logs in the new folder `keep`, if given."""
     result = ShareResult(plan, brokers.title)
     begun = time.monotonic()
-    with ExitStack() as stack:
-        if keep is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-")))
-        else:
-            folder = keep
-            folder.mkdir(parents=True)
+    with log_folder(keep) as folder:
         async with kproto.Client(brokers.bootstrap, SETTINGS) as client:
             await client.create_topics(kproto.NewTopic(TOPIC, plan.partitions, NODES))
             resource = ConfigResource(ConfigResourceType.GROUP, GROUP)
@@ -114,23 +103,21 @@ async def share_storm(
     return result
 
 
-class _Process:
-    """The process of one member, from its start to its end."""
+class _Process(StormProcess):
+    """The process of a member in one of the modes `MODES`, or of a member of Java's client."""
 
     def __init__(self, number: int, mode: str, bootstrap: str, folder: Path) -> None:
-        self.name = f"{mode}-{number}"
-        self.is_stopped = False
-        self._harmed: list[float] = []
+        name = f"{mode}-{number}"
         self.mode = mode
-        self._lines = folder / f"{self.name}.lines"
-        self._output = folder / f"{self.name}.log"
+        self._lines = folder / f"{name}.lines"
+        said = folder / f"{name}.log"
         if mode == JAVA:  # its lines are its output
             command = share_worker(bootstrap, TOPIC, GROUP, max_poll_records=50, output="storm")
         else:
             arguments = [bootstrap, TOPIC, GROUP, mode, str(self._lines)]
             command = [sys.executable, "-m", f"{__package__}.member", *arguments]
-        with self._output.open("wb") as output, self._lines.open("wb") as lines:
-            self._process = subprocess.Popen(
+        with said.open("wb") as output, self._lines.open("wb") as lines:
+            process = subprocess.Popen(
                 command,
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -138,21 +125,17 @@ class _Process:
                 stdout=lines if mode == JAVA else output,
                 stderr=output,
             )
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code; None while the process runs."""
-        return self._process.poll()
+        super().__init__(name, process, said, [])
 
     @property
     def has_started(self) -> bool:
         """True if the member has written a line."""
         return self._lines.stat().st_size > 0
 
-    def leave(self) -> None:
+    def ask_to_leave(self) -> None:
         """Makes the member leave the group and end: by SIGTERM, or by the end of Java's input."""
         if self.mode != JAVA:
-            self._process.send_signal(signal.SIGTERM)
+            super().ask_to_leave()
         self._close_input()
 
     def _close_input(self) -> None:
@@ -161,35 +144,8 @@ class _Process:
 
     def kill(self) -> None:
         """Kills the process, and waits for its end."""
-        self._harmed.append(time.time())
-        self._process.kill()
-        self._process.wait()
+        super().kill()
         self._close_input()
-
-    def stop(self) -> None:
-        """Suspends the process with SIGSTOP."""
-        self._harmed.append(time.time())
-        self._process.send_signal(signal.SIGSTOP)
-        self.is_stopped = True
-
-    def resume(self) -> None:
-        """Resumes the process with SIGCONT, if it is suspended."""
-        if self.is_stopped and self.exit_code is None:
-            self._harmed.append(time.time())
-            self._process.send_signal(signal.SIGCONT)
-        self.is_stopped = False
-
-    def ended_by(self, deadline: float) -> bool:
-        """Returns True when the process ends, or False at the time `deadline` (monotonic clock)."""
-        try:
-            self._process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def last_words(self) -> str:
-        """Returns the last 1,500 characters of the output."""
-        return self._output.read_text(errors="replace")[-1500:]
 
     def told(self) -> ShareMember:
         """Returns the member as its log lines describe it."""
@@ -209,7 +165,7 @@ class _Storm:
         brokers: StormBrokers,
         client: kproto.Client,
         result: ShareResult,
-        progress: ShareProgress,
+        progress: StormProgress,
         folder: Path,
     ) -> None:
         self._plan = plan
@@ -281,7 +237,7 @@ class _Storm:
                 self._result.actions[chosen] += 1
             self._progress(chosen, time.monotonic() - self._begun, len(self._members))
         for each in self._members:
-            each.resume()
+            each.wake()
 
     def _possible(self) -> list[tuple[str, int]]:
         found = [("nothing", 1)]
@@ -302,7 +258,7 @@ class _Storm:
         return found
 
     def _able(self) -> list[_Process]:
-        return [each for each in self._members if not each.is_stopped and each.has_started]
+        return [each for each in self._members if not each.is_stalled and each.has_started]
 
     async def _nothing(self) -> None:
         pass
@@ -322,7 +278,7 @@ class _Storm:
 
     async def _leaves(self, leaving: list[_Process]) -> None:
         for each in leaving:
-            each.leave()
+            each.ask_to_leave()
         deadline = time.monotonic() + _LEAVES_WITHIN_S
         for each in leaving:
             self._members.remove(each)
@@ -345,13 +301,13 @@ class _Storm:
 
     async def _stop(self) -> None:
         each = self._chance.choice(self._able())
-        each.stop()
+        each.stall()
         seconds = self._chance.uniform(*_STOPS_S)
-        asyncio.get_running_loop().call_later(seconds, each.resume)
+        asyncio.get_running_loop().call_later(seconds, each.wake)
 
     def _note_dead(self) -> None:
         for each in list(self._members):
-            if each.exit_code is not None:
+            if not each.is_there:
                 self._members.remove(each)
                 self._gone.append(each)
                 self._result.notes.append(
