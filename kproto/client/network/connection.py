@@ -19,11 +19,11 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from ...clock import SYSTEM_CLOCK, Clock
 from ...messages.base import Message, Request, Response
 from ...messages.produce_request import ProduceRequest
-from ...protocol.connection import ClientConnection, expects_response
-from ...protocol.framing import FrameReader, frame
+from ...protocol.connection import expects_response
+from ...protocol.framing import frame
 from ...protocol.negotiation import ApiRange, negotiate
 from ...security.authentication import Answer, Step
-from ...security.diagnosis import Stage, unexpected_tls
+from ...security.diagnosis import Stage
 from ...security.tls import TlsContexts
 from ...wire.errors import (
     BrokerConnectionError,
@@ -38,14 +38,13 @@ from ..release import MAGIC_OF_BATCHES, message_magic
 from ..settings import Address, ClientSettings
 from .addresses import HostAddresses, SocketAddress
 from .authenticator import Authenticator
-from .disconnect_errors import disconnect_error, error_for_request, throttled_error, timed_out_error
+from .broker_protocol import BrokerProtocol
+from .disconnect_errors import error_for_request, throttled_error, timed_out_error
 from .handshake import attach, negotiate_features, resolve_addresses, tls_context
 from .in_flight import NEVER, InFlightRequest, OnOutcome, RequestDeadlines
 from .node_state import NodeState
 from .request_slots import RequestSlots
 from .resend import may_resend
-from .throttle import throttle_time_ms_of
-from .write_queue import WriteQueue
 
 __all__ = ["BrokerConnection"]
 
@@ -57,7 +56,7 @@ Reopen: TypeAlias = Callable[[], Awaitable["BrokerConnection"]]
 IDLE_S: Final = 1.0
 
 
-class BrokerConnection(asyncio.BufferedProtocol):
+class BrokerConnection(BrokerProtocol):
     """A connection to a broker, with negotiated versions; `open` creates it."""
 
     def __init__(
@@ -68,40 +67,22 @@ class BrokerConnection(asyncio.BufferedProtocol):
         tls: TlsContexts,
         watch: ConnectionWatch = NO_WATCH,
     ) -> None:
-        self.address = address
-        self.settings = settings
-        self.clock = clock
-        self._watch = watch
+        super().__init__(address, settings, clock, tls, watch)
         self.ranges: Mapping[int, ApiRange] = {}
         #: The level of each finalized feature by name, as of the handshake (KIP-584).
         self.finalized_features: Mapping[str, int] = {}
         self.message_magic = MAGIC_OF_BATCHES  # the newest record format that the broker accepts
         self.socket_address: SocketAddress | None = None  # the IP address of the socket
         self._versions: dict[tuple[type[Message], int | None], int] = {}
-        self._protocol = ClientConnection(settings.client_id)
-        self._reader = FrameReader(settings.max_frame_bytes)
         self._loop = asyncio.get_running_loop()
-        self._pending = self._protocol.pending
         self._deadlines = RequestDeadlines(clock, self._pending, self._on_timeout)
-        self._write_queue = WriteQueue(clock)
         self._slots = RequestSlots(settings.max_in_flight)
-        self.node_state = NodeState(settings)
-        self._error: KprotoError | None = None
         self.reopen: Reopen | None = None  # opens a connection to the same broker
         self.failed_at = NEVER
-        self._is_closed_by_peer = False
         self._was_closed_here = False
         self._had_requests = False
-        self._disconnected: asyncio.Future[None] = self._loop.create_future()
-        self._tls = tls
-        self._sasl: Authenticator | None = None
         if settings.sasl is not None:
             self._sasl = Authenticator(self, settings.sasl, address, settings, clock)
-        self._stage = Stage.VERSIONS
-        self._last_handshake_id = -1  # the correlation id of the last request of the handshake
-        self._bare_token: asyncio.Future[bytes] | None = (
-            None  # the broker's token, without a header
-        )
 
     @classmethod
     async def open(
@@ -583,95 +564,3 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Closes the connection without waiting; requests in flight fail."""
         self._was_closed_here = True
         self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
-
-    # asyncio.BufferedProtocol
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._write_queue.attach(cast(asyncio.Transport, transport))
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.buffer()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        if self._error is not None:
-            return
-        try:
-            for data in self._reader.advance(nbytes):
-                if self._bare_token is None:
-                    self._receive(data)
-                elif not self._bare_token.done():
-                    self._bare_token.set_result(data)
-        except KprotoError as error:
-            if self._stage is Stage.VERSIONS and not self._tls.enabled:
-                error = unexpected_tls(self._reader.first_bytes, str(self.address)) or error
-            self.fail(error)
-
-    def _receive(self, data: bytes) -> None:
-        pending = self._pending.oldest
-        outcome: Response | KprotoError
-        try:
-            message = self._pending.match_message(data)
-        except DecodeError as error:
-            outcome = error
-        except BaseException as error:
-            # The connection fails, and with it the request.
-            if pending is not None:
-                self._pending.restore(pending)
-            if not isinstance(error, ProtocolError):
-                raise  # e.g. MemoryError: the event loop closes the connection
-            self.fail(error)
-            return
-        else:
-            assert message is not None, "each request has a response class"
-            outcome = message
-            if getattr(message, "throttle_time_ms", 0) and pending is not None:
-                self._throttle(throttle_time_ms_of(message, pending.version))
-        if pending is not None:
-            self._watch.answered(len(data), outcome)
-            self._complete(pending.context, outcome)
-
-    def _throttle(self, throttle_ms: int) -> None:
-        """Stops writing for the throttle time (KIP-219), but at most for `throttle_max_ms`."""
-        waits_ms = min(throttle_ms, self.settings.throttle_max_ms)
-        self.node_state.throttled_ms += waits_ms
-        self._write_queue.throttle.begin(waits_ms)
-
-    def eof_received(self) -> bool:
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        unread_bytes = self._reader.pending
-        self._write_queue.detach()
-        self._is_closed_by_peer = not unread_bytes
-        is_in_sasl = self._stage is Stage.AUTHENTICATION and self._sasl is not None
-        error = disconnect_error(
-            exc,
-            unread_bytes,
-            self._current_stage(),
-            address=self.address,
-            settings=self.settings,
-            tls=self._tls,
-            cut_off=self._sasl.cut_off_error() if is_in_sasl and self._sasl is not None else None,
-            has_pending=self._protocol.pending.oldest is not None,
-        )
-        self.fail(error)
-        if not self._disconnected.done():
-            self._disconnected.set_result(None)
-
-    def _current_stage(self) -> Stage:
-        """Returns the stage of the connection.
-
-        After the handshake it is FIRST_REQUEST while the first request is in flight, else OPEN.
-        """
-        oldest = self._protocol.pending.oldest
-        if self._stage is Stage.FIRST_REQUEST and (
-            oldest is None or oldest.correlation_id != self._last_handshake_id + 1
-        ):
-            return Stage.OPEN
-        return self._stage
-
-    def pause_writing(self) -> None:
-        self._write_queue.pause()
-
-    def resume_writing(self) -> None:
-        self._write_queue.resume()
