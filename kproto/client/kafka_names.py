@@ -7,9 +7,11 @@ dots of Kafka's names are underscores, because the names are keyword arguments.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from ..wire.errors import ConfigurationError
+from .settings import ClientSettings
 
 if TYPE_CHECKING:
     from .groups.assignor import Assignor
@@ -94,7 +96,16 @@ SHARE_CONSUMER_NAMES: Final[Mapping[str, str]] = {
     "share_acquire_mode": "acquire_mode",
 }
 
+_OF_CLIENT: Final = frozenset(each.name for each in fields(ClientSettings))
+
 _ISOLATION_LEVELS: Final = {"read_committed": True, "read_uncommitted": False}
+
+
+def _place_of(name: str) -> str:
+    """Returns where a setting belongs that an error has named; "" for an unknown setting."""
+    if name not in _OF_CLIENT:
+        return ""
+    return f"; it is a setting of the client: Client(…, ClientSettings({name}=…))"
 
 
 def resolve_aliases(
@@ -117,7 +128,7 @@ def resolve_aliases(
     for kafka_name, value in kafka_names.items():
         name = names.get(kafka_name)
         if name is None:
-            raise TypeError(f"{call} has no argument {kafka_name!r}")
+            raise TypeError(f"{call} has no argument {kafka_name!r}{_place_of(kafka_name)}")
         if name in found:
             raise ConfigurationError(
                 f"{name} and {kafka_name} are the same setting: leave out one of them"

@@ -109,3 +109,12 @@ def test_name_with_the_value_none_is_ignored() -> None:
     assert (
         resolve_aliases("call", {"start": None}, {"auto_offset_reset": None}, CONSUMER_NAMES) == {}
     )
+
+
+def test_the_error_of_a_setting_of_the_client_says_where_it_belongs() -> None:
+    of_client: Any = {"delivery_timeout_ms": 1}
+    unknown: Any = {"fetch_max_bites": 1}
+    with pytest.raises(TypeError, match=r"Client\(…, ClientSettings\(delivery_timeout_ms=…\)\)"):
+        Client("localhost:1").producer(**of_client)
+    with pytest.raises(TypeError, match=r"has no argument 'fetch_max_bites'$"):
+        Client("localhost:1").consumer("t", **unknown)
