@@ -77,9 +77,10 @@ class DeliveryError(KprotoError):
             for name, its in ({topic: self.records} if by_topic is None else by_topic).items()
         }
         self.dropped = dict(dropped or {})
-        target = topic if partition < 0 else f"{topic}[{partition}]"
         if len(self.by_topic) > 1:
             target = ", ".join(sorted(self.by_topic))
+        else:
+            target = _target_of(topic, partition, self.records)
         number = len(self.records)
         what = f"{counted(number, 'record')} for {target} {were(number)} not acknowledged"
         text = f"{what if self.records else target}: {cause}"
@@ -115,6 +116,19 @@ class DeliveryError(KprotoError):
         return cls(
             first.topic, first.partition, records, first.cause, by_topic, dropped, unknown=unknown
         )
+
+
+def _target_of(topic: str, partition: int, records: Iterable[ProducerRecord]) -> str:
+    """Returns what a text calls the target of the records: one or several partitions, or a topic.
+
+    `partition` is that of the first record, -1 if none was chosen.
+    """
+    if partition < 0:
+        return topic
+    chosen = {record.partition for record in records}
+    if not chosen - {None, partition}:
+        return f"{topic}[{partition}]"
+    return topic if None in chosen else f"{len(chosen)} partitions of {topic}"
 
 
 class UnauthenticatedDeliveryError(DeliveryError, AuthenticationError):

@@ -105,3 +105,20 @@ def test_delivery_error_has_the_count_and_the_cause() -> None:
     assert str(error) == "1 record for t[3] was not acknowledged: the reason"
     assert (error.topic, error.partition, error.cause) == ("t", 3, cause)
     assert isinstance(error, KprotoError)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "target"),
+    [
+        ([3, 3, 3], "t[3]"),
+        ([3, None, None], "t[3]"),
+        ([3, 4, 3], "2 partitions of t"),
+        ([3, 4, None], "t"),
+    ],
+)
+def test_delivery_error_names_one_partition_only_if_all_records_have_it(
+    partitions: list[int | None], target: str
+) -> None:
+    records = [ProducerRecord(b"v", partition=partition) for partition in partitions]
+    error = DeliveryError("t", 3, records, KprotoError("the reason"))
+    assert str(error) == f"3 records for {target} were not acknowledged: the reason"
