@@ -339,10 +339,10 @@ class Fetcher:
         )
         if data.preferred_read_replica not in (NO_REPLICA, node):
             self._prefer_replica(state, data.preferred_read_replica, now)
-        if data.diverging_epoch.epoch >= 0 and state.preferred_replica == node:
+        diverging = data.diverging_epoch
+        if diverging.epoch >= 0 and state.preferred_replica == node:
             self._prefer_leader(state, now)  # a follower may be behind: the leader is asked first
-        elif data.diverging_epoch.epoch >= 0:
-            diverging = data.diverging_epoch
+        elif diverging.epoch >= 0:
             self._offsets.on_epoch_end(state, EpochEnd(diverging.epoch, diverging.end_offset))
         elif data.records:
             self._take_records(state, data)
@@ -441,7 +441,9 @@ def leader_hints(fetched: Mapping[TopicPartition, PartitionData]) -> list[Leader
     """Returns the new leaders that the broker names if it does not lead a partition (KIP-951)."""
     hints: list[LeaderHint] = []
     for (topic, partition), data in fetched.items():
+        if data.error_code not in _OTHER_LEADER:
+            continue
         now = data.current_leader
-        if data.error_code in _OTHER_LEADER and now.leader_id >= 0 and now.leader_epoch >= 0:
+        if now.leader_id >= 0 and now.leader_epoch >= 0:
             hints.append(LeaderHint(topic, partition, now.leader_id, now.leader_epoch))
     return hints
