@@ -19,6 +19,7 @@ from .protocols import BROKER_CONFIG, MIXED
 from .run import Plan, storm
 from .running import KINDS
 from .share.__main__ import main as share_main
+from .termination import interrupt_at_sigterm
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     if "share" in words:  # also after options, as in `make storm ARGS=share`
         return share_main([each for each in words if each != "share"])
     options = _parser().parse_args(words)
+    interrupt_at_sigterm()
     try:
         plan = Plan(
             minutes=options.minutes,

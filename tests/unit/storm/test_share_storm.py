@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +18,7 @@ from tools.storm.page import PAGE
 from tools.storm.share import SharePlan, ShareResult, share_storm
 from tools.storm.share.brokers import EMBEDDED_SETTINGS, NODES, EmbeddedBrokers
 from tools.storm.share.page import PART, facts, table
+from tools.storm.share.run import ROOT
 from tools.storm.share.sightings import ShareVerdict
 
 BRIEF = SharePlan(
@@ -34,6 +40,26 @@ async def test_storm_of_a_share_group_has_no_violation() -> None:
     assert result.is_right, json.dumps(facts(result), indent=2)
     assert result.verdict.records > 0
     assert result.verdict.deliveries > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs the children in /proc")
+def test_sigterm_ends_a_storm_with_its_members() -> None:
+    command = [sys.executable, "-m", "tools.storm", "share", "--embedded", "--others", "0"]
+    storm = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        members: list[str] = []
+        ends_at = time.monotonic() + 60
+        while not members and time.monotonic() < ends_at:
+            time.sleep(0.1)
+            members = Path(f"/proc/{storm.pid}/task/{storm.pid}/children").read_text().split()
+        assert members
+        storm.send_signal(signal.SIGTERM)
+        storm.communicate(timeout=60)
+        assert storm.returncode != 0
+        assert not [each for each in members if Path(f"/proc/{each}").exists()]
+    finally:
+        storm.kill()
 
 
 def test_table_names_violations_and_notes() -> None:

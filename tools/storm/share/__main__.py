@@ -19,6 +19,7 @@ from tools.setup.parts import write_part
 
 from ..command import StormProgress, add_output_arguments, add_plan_arguments, shown
 from ..page import PAGE
+from ..termination import interrupt_at_sigterm
 from .brokers import (
     EMBEDDED_SETTINGS,
     NODES,
@@ -39,6 +40,7 @@ _CANNOT_RUN = (KafkaStartError, KafkaJarsError, JavaNotFoundError, MavenError, C
 def main(arguments: list[str] | None = None) -> int:
     """Runs a storm. The exit code is 1 if a check fails, and 2 if the storm cannot run."""
     options = _parser().parse_args(arguments)
+    interrupt_at_sigterm()
     plan = SharePlan(
         minutes=options.minutes,
         seed=options.seed,
