@@ -498,8 +498,10 @@ class Client(ClusterCalls):
         `kproto.client.groups.share.settings.ShareGroupSettings`, with times in ms; properties of
         `from_properties` override the defaults that both kinds of groups have, and have the default
         `group`. Kafka's names are accepted, too: `share_acknowledgement_mode`,
-        `share_acquire_mode`, `fetch_max_wait_ms`. The isolation level and the duration of locks are
-        configs of the group (`share.isolation.level`, `share.record.lock.duration.ms`). Raises
+        `share_acquire_mode`, `fetch_max_wait_ms`. The isolation level, the start and the duration
+        of locks are configs of the group (`share.isolation.level`, `share.auto.offset.reset`,
+        `share.record.lock.duration.ms`): `isolation.level` and `auto.offset.reset` of the
+        properties have no effect, and the client logs a warning for each. Raises
         ConfigurationError for an invalid argument, without a group, and once the client is closed.
         """
         self._view.raise_if_closed()
@@ -523,8 +525,9 @@ class Client(ClusterCalls):
         if group is None:
             raise ConfigurationError("a share consumer needs a group: set group")
         from .consumer.share_consumer import ShareConsumer
-        from .groups.share.settings import ShareGroupSettings
+        from .groups.share.settings import ShareGroupSettings, warn_of_group_configs
 
+        warn_of_group_configs(group, self._consumer_defaults)
         share_consumer: ShareConsumer[K, V, U] = ShareConsumer(
             self._view,
             topics,

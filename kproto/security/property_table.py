@@ -187,7 +187,8 @@ ROWS: Final = (
                 }
             )
         ),
-        "also `by_duration:PT1H` (KIP-1106); `none` and `error` apply only to consumers of a group",
+        "also `by_duration:PT1H` (KIP-1106); `none` and `error` apply only to consumers of a "
+        "group; a share group has the config `share.auto.offset.reset`",
     ),
     PropertyMapping(
         "consumer",
@@ -220,6 +221,7 @@ ROWS: Final = (
         "read_committed",
         ("isolation.level",),
         choice({"read_committed": True, "read_uncommitted": False}, any_case=True),
+        "a share group has the config `share.isolation.level`",
     ),
     PropertyMapping(
         "group",

@@ -393,9 +393,11 @@ class Client(ClientWrapper):
         `kproto.client.groups.share.settings.ShareGroupSettings`, with times in ms; properties of
         `from_properties` override the defaults that both kinds of groups have, and have the default
         `group`. Kafka's names are accepted, too: `share_acknowledgement_mode`,
-        `share_acquire_mode`, `fetch_max_wait_ms`. The isolation level and the duration of locks are
-        configs of the group (`share.isolation.level`, `share.record.lock.duration.ms`). Raises
-        ConfigurationError for an invalid argument, without a group, and once the client is closed.
+        `share_acquire_mode`, `fetch_max_wait_ms`. The isolation level, the start and the duration
+        of locks are configs of the group (`share.isolation.level`, `share.auto.offset.reset`,
+        `share.record.lock.duration.ms`): `isolation.level` and `auto.offset.reset` of the
+        properties have no effect, and the client logs a warning for each. Raises ConfigurationError
+        for an invalid argument, without a group, and once the client is closed.
         """
 
         def create_consumer(client: _Client) -> _ShareConsumer[K, V, U]:

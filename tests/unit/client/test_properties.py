@@ -214,3 +214,24 @@ async def test_unchanged_vendor_file_connects(
             assert secret not in "".join(traceback.format_exception(caught.value))
         assert broker.authentications == (secret == SECRET)
     assert secret not in caplog.text + repr(client.settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "config"),
+    [
+        ("auto.offset.reset", "earliest", "share.auto.offset.reset"),
+        ("auto.offset.reset", "by_duration:PT1H", "share.auto.offset.reset"),
+        ("auto.offset.reset", "latest", None),
+        ("isolation.level", "read_committed", "share.isolation.level"),
+        ("isolation.level", "read_uncommitted", None),
+    ],
+)
+def test_share_consumer_warns_of_properties_that_are_configs_of_its_group(
+    name: str, value: str, config: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client.from_properties({"bootstrap.servers": "b1:1", "group.id": "g", name: value})
+    caplog.clear()
+    client.share_consumer("jobs")
+    lines = [each.getMessage() for each in caplog.records]
+    words = f"the property {name} has no effect on a share group: set the config {config} of the"
+    assert lines == ([] if config is None else [f"group g: {words} group"])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ....wire.checks import check_whole_number
 from ....wire.errors import ConfigurationError
+from ...observing.log_lines import log
 from ..settings import GroupSettings
 
-__all__ = ["AcknowledgementMode", "AcquireMode", "ShareGroupSettings"]
+__all__ = ["AcknowledgementMode", "AcquireMode", "ShareGroupSettings", "warn_of_group_configs"]
 
 #: The values of Kafka's `share.acknowledgement.mode`.
 AcknowledgementMode: TypeAlias = Literal["implicit", "explicit"]
@@ -31,6 +33,32 @@ _LEAST: Final = {
     "max_poll_interval_ms": 1,
     "leave_timeout_ms": 0,
 }
+
+#: By the name of a setting of other consumers: its property, the config of a share group in its
+#: place, and the value that share groups have by default.
+_GROUP_CONFIGS: Final[Mapping[str, tuple[str, str, object]]] = {
+    "start": ("auto.offset.reset", "share.auto.offset.reset", "latest"),
+    "read_committed": ("isolation.level", "share.isolation.level", False),
+}
+
+
+def warn_of_group_configs(group_id: str, consumer_defaults: Mapping[str, Any]) -> None:
+    """Logs a warning for each property that has no effect on a share group, but looks as if.
+
+    `consumer_defaults` are the settings of the properties. A share group has a config in the place
+    of the property. Java's share consumer refuses such properties; a client of kproto may have them
+    for its other consumers.
+    """
+    for name, (property_name, config, default) in _GROUP_CONFIGS.items():
+        if consumer_defaults.get(name, default) != default:
+            log(
+                logging.WARNING,
+                "group %s: the property %s has no effect on a share group: set the config %s of "
+                "the group",
+                group_id,
+                property_name,
+                config,
+            )
 
 
 @dataclass(frozen=True, slots=True)
