@@ -157,8 +157,11 @@ class ShareFetcher:
         Raises LockLostError, and ConfigurationError for a record of another consumer and for a
         record that is acknowledged already.
         """
-        acquisition = acquisition_of(record) if isinstance(record, Record) else None
-        if acquisition is None or acquisition.owner is not self._exchange.owner:
+        if (
+            not isinstance(record, Record)
+            or (acquisition := acquisition_of(record)) is None
+            or acquisition.owner is not self._exchange.owner
+        ):
             raise ConfigurationError(
                 f"{record!r:.200} is no record that this consumer has acquired: acknowledge a "
                 "record with the consumer that has returned it"
