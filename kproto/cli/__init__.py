@@ -25,6 +25,7 @@ from importlib import import_module
 from typing import Final
 
 from ..wire.errors import ConfigurationError, KprotoError
+from .event_loop import import_asyncio
 from .terminal_words import terminal_text
 from .whole_parser import parse
 
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
+        import_asyncio(options, os.environ)
         code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
         sys.stdout.flush()  # raises BrokenPipeError now, not at exit, if the pipe is closed
     except KprotoError as error:

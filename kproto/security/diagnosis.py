@@ -8,17 +8,20 @@ then a BrokerConnectionError, which names possible causes.
 
 from __future__ import annotations
 
-import ssl
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..wire.errors import AuthenticationError, BrokerConnectionError, KprotoError
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = [
     "CONNECTION_LIMIT_HINT",
     "Stage",
     "closed_hint",
     "handshake_fault",
+    "is_tls_error",
     "tls_fault",
     "unexpected_tls",
 ]
@@ -101,10 +104,6 @@ _DISAGREED: Final[dict[str, str]] = {
     "EE_KEY_TOO_SMALL": "the key of its certificate is too small for this machine's OpenSSL",
 }
 
-#: Errors if the broker closed the connection, with or without a TLS close_notify. The broker may be
-#: shutting down, so these errors do not prove a wrong setting.
-_ENDED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
-
 _IN_THE_CLEAR: Final = "the listener does not speak TLS; connect with tls=False, or to the TLS port"
 _SPEAKS_TLS: Final = "the listener speaks TLS; connect with tls=True, or to the plaintext port"
 
@@ -144,7 +143,12 @@ def handshake_fault(
     `name` is the requested server name. `shows_certificate` is True if the client has a
     certificate, None if that is not known.
     """
-    if isinstance(error, ssl.SSLError) and not isinstance(error, _ENDED):
+    import ssl  # here, because a client without TLS does not need it
+
+    # The broker closed the connection, with or without a TLS close_notify. It may be shutting down,
+    # so these errors do not prove a wrong setting.
+    is_closed = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+    if isinstance(error, ssl.SSLError) and not is_closed:
         known = tls_fault(error, address, name, shows_certificate=shows_certificate)
         if known is not None:
             return known
@@ -159,6 +163,13 @@ def handshake_fault(
     )
 
 
+def is_tls_error(error: OSError) -> bool:
+    """Returns True for an error of OpenSSL."""
+    import ssl  # here, because a client without TLS does not need it
+
+    return isinstance(error, ssl.SSLError)
+
+
 def tls_fault(
     error: BaseException | None, address: str, name: str, *, shows_certificate: bool | None
 ) -> AuthenticationError | None:
@@ -168,6 +179,10 @@ def tls_fault(
     handshake: in TLS 1.3 a broker refuses a client's certificate only when the client's handshake
     is over.
     """
+    if error is None:
+        return None
+    import ssl  # here, because a client without TLS does not need it
+
     if not isinstance(error, ssl.SSLError):
         return None
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -1,17 +1,23 @@
-"""Configures a client's TLS, and creates an `ssl.SSLContext` from the settings."""
+"""Configures a client's TLS, and creates an `ssl.SSLContext` from the settings.
+
+`ssl` is imported when the client needs it: OpenSSL takes 4 MiB. asyncio imports it, too, but
+Python may have been built without it.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..wire.errors import ConfigurationError
 from .pem import FileStamp, Pem, certificates_of, has_key, is_encrypted, named, read_pem, stamp
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["AnyTls", "Pem", "Tls", "TlsContexts", "check_tls", "client_context", "load_identity"]
 
@@ -49,16 +55,20 @@ class Tls:
 
 
 #: The values of a client's setting `tls`.
-AnyTls: TypeAlias = bool | Tls | ssl.SSLContext
+AnyTls: TypeAlias = "bool | Tls | ssl.SSLContext"
 
 
 def check_tls(given: object) -> None:
     """Raises ConfigurationError unless `given` is a bool, a `Tls` or an SSLContext for clients."""
+    if isinstance(given, bool | Tls):
+        return
+    import ssl  # here, because a client without TLS does not need it
+
     if isinstance(given, ssl.SSLContext) and given.protocol is ssl.PROTOCOL_TLS_SERVER:
         raise ConfigurationError(
             "tls is an ssl.SSLContext for servers; ssl.create_default_context() makes a client's"
         )
-    if not isinstance(given, bool | Tls | ssl.SSLContext):
+    if not isinstance(given, ssl.SSLContext):
         raise ConfigurationError(
             f"tls is a {type(given).__name__}; it must be True, False, a Tls or an ssl.SSLContext"
         )
@@ -70,6 +80,8 @@ def client_context(tls: Tls) -> ssl.SSLContext:
     Raises ConfigurationError if a setting is invalid or its file is unusable; the error names the
     setting.
     """
+    import ssl
+
     context = _trusting(tls.ca)
     context.check_hostname = tls.verify and tls.check_hostname
     if not tls.verify:
@@ -80,6 +92,8 @@ def client_context(tls: Tls) -> ssl.SSLContext:
 
 
 def _trusting(ca: Pem | None) -> ssl.SSLContext:
+    import ssl
+
     if ca is None:
         return ssl.create_default_context()
     from pathlib import Path  # here, because a client without TLS reads no file
@@ -113,6 +127,8 @@ def load_identity(
     Raises ConfigurationError for an unusable certificate, key or password. The error names the
     setting, with `where` in front of its name.
     """
+    import ssl
+
     whole = read_pem(certificate, f"{where}: certificate")
     name = named(certificate, f"{where}: certificate")
     key_name = name if key is None else named(key, f"{where}: key")
@@ -193,7 +209,7 @@ class TlsContexts:
     def __init__(self, tls: AnyTls) -> None:
         check_tls(tls)
         self._tls = Tls() if tls is True else tls
-        self._context = tls if isinstance(tls, ssl.SSLContext) else None
+        self._context = None if isinstance(tls, bool | Tls) else tls
         self._stamps: tuple[FileStamp | None, ...] = ()
 
     @property

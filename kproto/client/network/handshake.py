@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from ...messages.api_versions_request import ApiVersionsRequest
 from ...messages.api_versions_response import ApiVersionsResponse
@@ -17,13 +16,16 @@ from ...protocol.negotiation import (
     broker_ranges,
     fallback_version,
 )
-from ...security.diagnosis import CONNECTION_LIMIT_HINT, handshake_fault
+from ...security.diagnosis import CONNECTION_LIMIT_HINT, handshake_fault, is_tls_error
 from ...security.tls import TlsContexts
 from ...version import __version__
 from ...wire.errors import BrokerConnectionError, ProtocolError
 from ..release import common_ranges, has_api_versions, version_ranges_of
 from ..settings import Address
 from .addresses import HostAddresses, alternate_families, resolve_host
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["BrokerFeatures", "attach", "negotiate_features", "resolve_addresses", "tls_context"]
 
@@ -81,13 +83,15 @@ async def attach(
         await asyncio.get_running_loop().create_connection(
             lambda: protocol, sock=connected, ssl=context, server_hostname=name
         )
-    except (ssl.SSLError, ConnectionResetError, ConnectionAbortedError) as error:
+    except OSError as error:
+        is_ended = isinstance(error, ConnectionResetError | ConnectionAbortedError)
         if name is None:
-            raise _unconnected(address, error, f"; {CONNECTION_LIMIT_HINT}") from None
+            hint = f"; {CONNECTION_LIMIT_HINT}" if is_ended else ""
+            raise _unconnected(address, error, hint) from None
+        if not is_ended and not is_tls_error(error):
+            raise _unconnected(address, error) from None
         shows = tls.shows_certificate
         raise handshake_fault(error, str(address), name, shows_certificate=shows) from None
-    except OSError as error:
-        raise _unconnected(address, error) from None
     except ValueError as error:  # a host name that no certificate can have
         reason = f"cannot connect: {error}; is the host name right?"
         raise BrokerConnectionError(reason, address=str(address)) from None
