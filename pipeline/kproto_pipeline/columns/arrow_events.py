@@ -22,35 +22,14 @@ from kproto_cloudevents.values.types import canonical
 from .arrow_numpy import boolean_array, integer_values, number_array
 from .arrow_records import RECORD_SCHEMA, binary_array, corrupt_array, record_array, text_array
 from .event_checks import CHECKS, check_plain_text
+from .event_schema import EVENT_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .record_columns import Bools, Int64s, RecordColumns
 
-__all__ = ["EVENT_SCHEMA", "events_as_arrow"]
-
-#: The columns: the attributes of the event, its data, and the fields of its record. If a record is
-#: not an event, `error` is the reason, `value` and `headers` are those of the record, and the
-#: attributes and `data` are null. `time` is in microseconds; if `all_headers` is set, `headers` has
-#: the original text of the time of an event in binary mode.
-EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
-    [
-        ("specversion", pa.string()),
-        ("id", pa.string()),
-        ("source", pa.string()),
-        ("type", pa.string()),
-        ("subject", pa.string()),
-        ("time", pa.timestamp("us", tz="UTC")),
-        ("dataschema", pa.string()),
-        ("datacontenttype", pa.string()),
-        ("extensions", pa.map_(pa.string(), pa.string())),
-        ("data", pa.binary()),
-        ("error", pa.string()),
-        ("value", pa.binary()),
-        *(field for field in RECORD_SCHEMA if field.name != "value"),
-    ]
-)
+__all__ = ["events_as_arrow"]
 
 # A chunk with more distinct header names takes the slow path. Most topics have few names, and each
 # name costs one scan of all headers.

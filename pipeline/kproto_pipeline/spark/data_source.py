@@ -106,6 +106,8 @@ class KprotoDataSource(DataSource):
                 "when it runs again, and foreachBatch runs batch queries; use writeStream.format("
                 "'kproto'), or leave out exactlyOnce"
             )
+        from .sink.writers import KprotoWriter  # here, because a worker that reads needs no sink
+
         return KprotoWriter(options, columns)
 
     def streamWriter(  # noqa: N802 - Spark's name

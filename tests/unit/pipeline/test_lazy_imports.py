@@ -18,6 +18,26 @@ loaded = [name for name in ("pyspark", "kproto.client") if name in sys.modules]
 assert not loaded, loaded
 """
 
+READER_ALONE = """
+import sys
+import kproto_pipeline.spark.streaming.stream_reader
+unused = (
+    "kproto.client.consumer", "kproto.client.processing", "kproto.client.producer.producer",
+    "kproto.security.mechanisms", "kproto_cloudevents", "kproto_pipeline.columns.arrow_events",
+    "kproto_pipeline.columns.encoding", "kproto_pipeline.spark.sink",
+)
+loaded = [name for name in unused if name in sys.modules]
+assert not loaded, loaded
+"""
+
+DATA_SOURCE_ALONE = """
+import sys
+import kproto_pipeline.spark.data_source
+unused = ("kproto_cloudevents", "kproto_pipeline.spark.sink")
+loaded = [name for name in unused if name in sys.modules]
+assert not loaded, loaded
+"""
+
 FACE_ALONE = """
 import sys
 import kproto_pipeline
@@ -34,6 +54,12 @@ def run(program: str) -> None:
 @pytest.mark.slow
 def test_columns_import_neither_spark_nor_client() -> None:
     run(COLUMNS_ALONE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [READER_ALONE, DATA_SOURCE_ALONE])
+def test_reader_loads_neither_the_sink_nor_events(program: str) -> None:
+    run(program)
 
 
 def test_package_import_is_lazy() -> None:

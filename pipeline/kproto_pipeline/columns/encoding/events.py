@@ -28,10 +28,11 @@ from kproto_cloudevents import (
 
 from kproto.records import GrowingBatch
 
-from ..arrow_events import EVENT_SCHEMA, events_as_arrow
+from ..arrow_events import events_as_arrow
 from ..arrow_numpy import binary_scalar, bounds, number_array
 from ..arrow_records import RECORD_SCHEMA
 from ..event_checks import CHECKS, check_plain_text
+from ..event_schema import EVENT_SCHEMA
 from ..to_arrow import arrow_batches
 from .headers import (
     HeaderColumn,

@@ -9,14 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kproto_cloudevents import Profile
 from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from kproto.stored.aborted_transactions import AbortedTransactions
 from kproto.wire.errors import CorruptBatchError
 
-from ...columns import arrow_batches, events_as_arrow, records_as_arrow
+from ...columns import arrow_batches, records_as_arrow
 from ..worker_imports import drop_archive_finders
 from ..worker_sockets import WorkerSocketTuning
 from .range_fetcher import fetch_ranges
@@ -76,6 +75,11 @@ class PartitionReader(WorkerSocketTuning):
         options = self._options
         as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
         if options.cloud_events:
+            # Imported here, because a reader of records needs neither them nor pyarrow.compute.
+            from kproto_cloudevents import Profile
+
+            from ...columns import events_as_arrow
+
             as_arrow = partial(
                 events_as_arrow,
                 all_headers=options.include_headers,
