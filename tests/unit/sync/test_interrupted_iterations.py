@@ -15,11 +15,11 @@ import pytest
 import kproto
 import kproto.codecs
 import kproto.sync
-from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.codecs import FunctionCodec
 from kproto.sync.calls import PlainCall
 from kproto.sync.loop_thread import LoopThread
 from tests.support.embedded import ThreadedBroker
+from tests.unit.sync.share_group_clients import client_of_share_group, start_at_earliest
 
 RECORDS = 6
 LISTS = 2
@@ -32,17 +32,13 @@ PLACES = (
     __file__,
 )
 
-GROUP = ConfigResource(ConfigResourceType.GROUP, "g")
-
 
 @pytest.fixture
 def client(broker: ThreadedBroker) -> Iterator[kproto.sync.Client]:
-    with kproto.sync.Client(broker.bootstrap) as opened:
-        opened.admin.incremental_alter_configs({GROUP: {"share.auto.offset.reset": "earliest"}})
-        with opened.producer() as producer:
-            size = RECORDS // LISTS
-            for first in range(0, RECORDS, size):
-                producer.send_many("one", [b"%d" % (first + each) for each in range(size)])
+    size = RECORDS // LISTS
+    with client_of_share_group(
+        broker, *(range(first, first + size) for first in range(0, RECORDS, size))
+    ) as opened:
         yield opened
 
 
@@ -127,9 +123,9 @@ def test_interrupted_share_iteration_returns_each_record_once(
         at += 1
         interrupter = Interrupter(at)
         taken: list[Any] = []
-        group = ConfigResource(ConfigResourceType.GROUP, f"g{at}")
-        client.admin.incremental_alter_configs({group: {"share.auto.offset.reset": "earliest"}})
-        with client.share_consumer("one", group=group.name, value=codec, max_wait_ms=50) as sharing:
+        group = f"g{at}"
+        start_at_earliest(client, group)
+        with client.share_consumer("one", group=group, value=codec, max_wait_ms=50) as sharing:
             while len(taken) < RECORDS:
                 try:
                     interrupter.take(sharing, taken, RECORDS)

@@ -19,22 +19,17 @@ from kproto import (
     Undecodable,
     UndecodableRecordError,
 )
-from kproto.client.admin.configs import ConfigResource, ConfigResourceType
 from kproto.codecs import DecodeContext, StringCodec
 from kproto.sync.loop_thread import LoopThread
 from tests.support.embedded import ThreadedBroker
+from tests.unit.sync.share_group_clients import client_of_share_group
 
 RECORDS = 20
-
-GROUP = ConfigResource(ConfigResourceType.GROUP, "g")
 
 
 @pytest.fixture
 def client(broker: ThreadedBroker) -> Iterator[kproto.sync.Client]:
-    with kproto.sync.Client(broker.bootstrap) as opened:
-        opened.admin.incremental_alter_configs({GROUP: {"share.auto.offset.reset": "earliest"}})
-        with opened.producer() as producer:
-            producer.send_many("one", [b"%d" % number for number in range(RECORDS)])
+    with client_of_share_group(broker, range(RECORDS)) as opened:
         yield opened
 
 
