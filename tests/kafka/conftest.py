@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+import kproto
 from tests.kafka.consumer_members import config_of
 from tests.support.any_broker import EMBEDDED, bootstrap, broker_version, client, connection, topic
 from tests.support.async_limits import limit_async_tests
@@ -46,3 +48,10 @@ def node848(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
         not_available(f"Kafka {request.param}", error)
     yield kafka
     kafka.close()
+
+
+@pytest_asyncio.fixture
+async def share_client(share_node: KafkaNode) -> AsyncIterator[kproto.Client]:
+    """Yields a client of the broker `share_node`, which the test module starts."""
+    async with kproto.Client(share_node.bootstrap) as client:
+        yield client

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
@@ -16,6 +14,7 @@ from tests.support.brokers import StartCluster
 from tests.support.share_groups import SHARE_CONFIG, SHARE_VERSION, ShareQueue
 
 from .members_of_groups import until
+from .share_readers import ShareReader
 from .test_moving_leaders import QUICK, SETTINGS, create, move
 
 pytestmark = pytest.mark.exhaustive
@@ -44,45 +43,6 @@ async def coordinator_of(client: kproto.Client, queue: ShareQueue, kind: int) ->
         await asyncio.sleep(0.1)
 
 
-class Reader:
-    """Accepts all records of a queue; notes which acceptances are confirmed."""
-
-    def __init__(self, queue: ShareQueue) -> None:
-        self._queue = queue
-        self.confirmed: set[int] = set()
-        self.again: list[int] = []
-        self.counts: dict[int, int] = {}
-
-    def has_confirmed(self, count: int) -> bool:
-        """Returns True if the acceptances of `count` records are confirmed."""
-        return len(self.confirmed) == count
-
-    def _on_acknowledged(self, result: kproto.AcknowledgeResult) -> None:
-        if result.error is None:
-            self.confirmed.update(offset for offsets in result.accepted for offset in offsets)
-
-    async def _read(self) -> None:
-        async with self._queue.consumer(
-            max_poll_records=10, on_acknowledged=self._on_acknowledged
-        ) as consumer:
-            async for record in consumer:
-                if record.offset in self.confirmed:
-                    self.again.append(record.offset)
-                self.counts[record.offset] = record.delivery_count
-                await consumer.accept(record)
-                await asyncio.sleep(0.001)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Reads during the block."""
-        reading = asyncio.create_task(self._read())
-        try:
-            yield reading
-        finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-
-
 @pytest.mark.parametrize("kind", [GROUP, SHARE], ids=["group coordinator", "share coordinator"])
 async def test_share_consumer_survives_the_kills_of_its_coordinator(
     start_cluster: StartCluster, kind: int
@@ -92,7 +52,7 @@ async def test_share_consumer_survives_the_kills_of_its_coordinator(
         queue = ShareQueue(client)
         await create(client, queue.topic, {0: [1, 2, 3]})
         await queue.configure()
-        reader = Reader(queue)
+        reader = ShareReader(queue)
         async with reader.running() as reading:
             for round_number in range(2):
                 begin = 2 * RECORDS * round_number

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
-import pytest_asyncio
 
 import kproto
-from tests.support.availability import not_available
-from tests.support.brokers import CANNOT_START
-from tests.support.share_groups import SHARE_CONFIG, SHARE_VERSION
+from tests.support.share_groups import SHARE_CONFIG
 from tests.support.share_scenes import SCENES, Scene
 from tools.kafka import KafkaNode
+
+from .share_nodes import started_share_node
 
 pytestmark = pytest.mark.exhaustive
 
@@ -20,20 +19,8 @@ pytestmark = pytest.mark.exhaustive
 @pytest.fixture(scope="module")
 def share_node() -> Iterator[KafkaNode]:
     """Yields a broker with short acquisition locks."""
-    try:
-        kafka = KafkaNode(SHARE_VERSION, config=SHARE_CONFIG)
-        kafka.start()
-    except CANNOT_START as error:
-        not_available(f"Kafka {SHARE_VERSION}", error)
-    yield kafka
-    kafka.close()
-
-
-@pytest_asyncio.fixture
-async def share_client(share_node: KafkaNode) -> AsyncIterator[kproto.Client]:
-    """Yields a client of the broker."""
-    async with kproto.Client(share_node.bootstrap) as client:
-        yield client
+    with started_share_node(SHARE_CONFIG) as kafka:
+        yield kafka
 
 
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)

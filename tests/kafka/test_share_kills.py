@@ -11,20 +11,20 @@ import random
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
-import pytest_asyncio
 
 import kproto
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
-from tests.support.share_groups import SHARE_CONFIG, SHARE_VERSION, ShareQueue
+from tests.support.share_groups import SHARE_CONFIG, ShareQueue
 from tools.kafka import KafkaNode
 from tools.setup.javac import CompilerError
 from tools.share.java import share_worker
 
 from .members_of_groups import until
+from .share_nodes import started_share_node
 
 pytestmark = pytest.mark.exhaustive
 
@@ -42,20 +42,8 @@ RECORDS, MEMBERS, KILLS = 2_000, 3, 6
 @pytest.fixture(scope="module")
 def share_node() -> Iterator[KafkaNode]:
     """Yields a broker with short acquisition locks."""
-    try:
-        kafka = KafkaNode(SHARE_VERSION, config=CONFIG)
-        kafka.start()
-    except CANNOT_START as error:
-        not_available(f"Kafka {SHARE_VERSION}", error)
-    yield kafka
-    kafka.close()
-
-
-@pytest_asyncio.fixture
-async def share_client(share_node: KafkaNode) -> AsyncIterator[kproto.Client]:
-    """Yields a client of the broker."""
-    async with kproto.Client(share_node.bootstrap) as client:
-        yield client
+    with started_share_node(CONFIG) as kafka:
+        yield kafka
 
 
 class Oracles:
