@@ -23,22 +23,24 @@ from ...messages.consumer_group_describe_response import (
     Member,
     TopicPartitions,
 )
-from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
 from ..api_error import api_error
-from ..authorization import allows, authorized_operations, check
-from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..groups import ConsumerGroup
 from ..groups.consumer.consumer_group_member import ConsumerGroupMember, partitions_of
 from ..registry import handles
+from .group_describe_checks import (
+    HIDDEN_TOPICS_CODE,
+    HIDDEN_TOPICS_MESSAGE,
+    add_authorized_operations,
+    check_may_describe,
+    may_describe_group,
+    may_describe_topics,
+)
 
 _CLASSIC: Final = 0
 _CONSUMER: Final = 1
-_HIDDEN_TOPICS: Final = (
-    "The described group uses topics that the client is not authorized to describe."
-)
 
 
 @handles(ConsumerGroupDescribeRequest, versions=range(2))
@@ -46,26 +48,17 @@ def consumer_group_describe(
     context: Context, request: ConsumerGroupDescribeRequest, version: int
 ) -> ConsumerGroupDescribeResponse:
     """Returns the state, epochs and members of each group, or an error code."""
-    requested = sorted(request.group_ids, key=lambda it: _may_describe(context, it))
+    requested = sorted(request.group_ids, key=lambda it: may_describe_group(context, it))
     groups = [_described(context, group_id) for group_id in requested]
-    for group in groups:
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = authorized_operations(
-                context, ResourceType.GROUP, group.group_id
-            )
+    if request.include_authorized_operations:
+        add_authorized_operations(context, groups)
     return ConsumerGroupDescribeResponse(groups=[_without_hidden(context, it) for it in groups])
-
-
-def _may_describe(context: Context, group_id: str) -> bool:
-    return allows(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
 
 
 def _described(context: Context, group_id: str) -> DescribedGroup:
     try:
         context.check_consumer_protocol()
-        check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        if not group_id:
-            raise api_error("INVALID_GROUP_ID", "the group id is empty")
+        check_may_describe(context, group_id)
         group = context.group_coordinator.find(context.node_id, group_id, context.now)
         if not isinstance(group, ConsumerGroup):
             what = "not found" if group is None else "not a consumer group"
@@ -125,10 +118,10 @@ def _without_hidden(context: Context, group: DescribedGroup) -> DescribedGroup:
         for place in part.topic_partitions
     }
     topics.update(name for member in group.members for name in member.subscribed_topic_names)
-    if all(allows(context, Operation.DESCRIBE, ResourceType.TOPIC, it) for it in topics):
+    if may_describe_topics(context, topics):
         return group
     return DescribedGroup(
         group_id=group.group_id,
-        error_code=code_of("TOPIC_AUTHORIZATION_FAILED"),
-        error_message=_HIDDEN_TOPICS,
+        error_code=HIDDEN_TOPICS_CODE,
+        error_message=HIDDEN_TOPICS_MESSAGE,
     )

@@ -11,8 +11,6 @@ Left out: nothing.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ...messages.share_group_describe_request import ShareGroupDescribeRequest
 from ...messages.share_group_describe_response import (
     Assignment,
@@ -21,17 +19,17 @@ from ...messages.share_group_describe_response import (
     ShareGroupDescribeResponse,
     TopicPartitions,
 )
-from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ..api_error import api_error
-from ..authorization import allows, authorized_operations, check
-from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..groups.share import ShareGroupMember
 from ..registry import handles
-
-_HIDDEN_TOPICS: Final = (
-    "The described group uses topics that the client is not authorized to describe."
+from .group_describe_checks import (
+    HIDDEN_TOPICS_CODE,
+    HIDDEN_TOPICS_MESSAGE,
+    add_authorized_operations,
+    check_may_describe,
+    may_describe_group,
+    may_describe_topics,
 )
 
 
@@ -40,26 +38,19 @@ def share_group_describe(
     context: Context, request: ShareGroupDescribeRequest, version: int
 ) -> ShareGroupDescribeResponse:
     """Returns the state, epochs and members of each group, or an error code."""
-    requested = sorted(request.group_ids, key=lambda it: bool(it) and _may_describe(context, it))
+    requested = sorted(
+        request.group_ids, key=lambda it: bool(it) and may_describe_group(context, it)
+    )
     groups = [_described(context, group_id) for group_id in requested]
-    for group in groups:
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = authorized_operations(
-                context, ResourceType.GROUP, group.group_id
-            )
+    if request.include_authorized_operations:
+        add_authorized_operations(context, groups)
     return ShareGroupDescribeResponse(groups=[_without_hidden(context, it) for it in groups])
-
-
-def _may_describe(context: Context, group_id: str) -> bool:
-    return allows(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
 
 
 def _described(context: Context, group_id: str) -> DescribedGroup:
     try:
         context.check_share_groups()
-        check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        if not group_id:
-            raise api_error("INVALID_GROUP_ID", "the group id is empty")
+        check_may_describe(context, group_id)
         group = context.group_coordinator.find_share_group(context.node_id, group_id, context.now)
     except BrokerResponseError as error:
         message = error.detail if error.name == "GROUP_ID_NOT_FOUND" else None
@@ -99,10 +90,10 @@ def _without_hidden(context: Context, group: DescribedGroup) -> DescribedGroup:
     topics = {
         it.topic_name for member in group.members for it in member.assignment.topic_partitions
     }
-    if all(allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic) for topic in topics):
+    if may_describe_topics(context, topics):
         return group
     return DescribedGroup(
         group_id=group.group_id,
-        error_code=code_of("TOPIC_AUTHORIZATION_FAILED"),
-        error_message=_HIDDEN_TOPICS,
+        error_code=HIDDEN_TOPICS_CODE,
+        error_message=HIDDEN_TOPICS_MESSAGE,
     )
