@@ -74,6 +74,12 @@ def test_table_names_violations_and_notes() -> None:
     assert "run-3 had not left" in text
 
 
+def test_facts_are_json() -> None:
+    verdict = ShareVerdict(failed=Counter(LockLostError=2))
+    printed = json.loads(json.dumps(facts(ShareResult(SharePlan(), verdict=verdict))))
+    assert (printed["right"], printed["failed"]) == (True, {"LockLostError": 2})
+
+
 def test_page_has_a_section_of_the_storm() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert "here it is" in with_part(page, PART, "here it is")

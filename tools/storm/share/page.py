@@ -23,6 +23,7 @@ def facts(result: ShareResult) -> dict[str, Any]:
         "members": result.members,
         "actions": dict(sorted(result.actions.items())),
         **asdict(result.verdict),
+        "failed": dict(sorted(result.verdict.failed.items())),  # `asdict` counts the pairs
         "took, s": round(result.took_s),
         "notes": result.notes,
     }
