@@ -336,7 +336,7 @@ class SharePortOfConsumer:
         acquisition = record.acquisition
         return (
             acquisition is not None
-            and self._clock.monotonic() < acquisition.locked_until
+            and self._clock.monotonic() < acquisition.locked_until_of(record.offset)
             and acquisition.states[record.offset - acquisition.first] != OffsetState.LOST
         )
 
@@ -345,7 +345,7 @@ class SharePortOfConsumer:
         acquisition = record.acquisition
         if acquisition is None:
             return
-        left_s = acquisition.locked_until - self._clock.monotonic()
+        left_s = acquisition.locked_until_of(record.offset) - self._clock.monotonic()
         if left_s <= self.lock_s * (1 - share) and not acquisition.is_acknowledged(record.offset):
             self._fetcher.acknowledge(record, AcknowledgeType.RENEW)
 

@@ -119,11 +119,15 @@ class AckResults:
 
         The broker would refuse all acknowledgements of a partition in a request because of one.
         """
-        lost = [each for each in acks if each.acquisition.locked_until <= now]
-        if not lost:
-            return acks
+        kept: list[SentAcks] = []
+        lost: list[SentAcks] = []
+        for each in acks:
+            parts = each.acquisition.split_by_lock(each.states, now)
+            for states, found in zip(parts, (kept, lost), strict=True):
+                if states is not None:
+                    found.append(SentAcks(each.acquisition, states))
         self.refuse(node, lost, LockLostError(_LOCK_LOST))
-        return [each for each in acks if each.acquisition.locked_until > now]
+        return kept
 
     # Answers
 

@@ -33,8 +33,11 @@ class CompletedShareFetch(NamedTuple):
 
     @property
     def locked_until(self) -> float:
-        """The time until which the locks certainly last, in seconds of the clock."""
-        return self.acquisitions[0].locked_until
+        """The time until which the locks certainly last, in seconds of the clock.
+
+        That of the last offsets: the caller may have renewed records that were returned before.
+        """
+        return self.acquisitions[-1].locked_until
 
 
 class OffsetRun(NamedTuple):

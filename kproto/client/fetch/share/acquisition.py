@@ -117,14 +117,16 @@ class AckRun(NamedTuple):
 class Acquisition:
     """The offsets from `first` on that the broker `node` has acquired for this member.
 
-    `states` has one byte for each offset. The lock certainly lasts until `locked_until`, in seconds
-    of the clock: its duration counts from the time at which the request was sent, so a member that
-    was suspended meanwhile knows that the lock may be gone. `owner` is that of the exchange which
-    sent the request. `is_pending` is True while the acquisition is in the list of acquisitions with
+    `states` has one byte for each offset. The locks certainly last until `locked_until`, in seconds
+    of the clock: their duration counts from the time at which the request was sent, so a member
+    that was suspended meanwhile knows that they may be gone. If only some offsets were renewed,
+    these have later ends; see `locked_until_of`. `owner` is that of the exchange which sent the
+    request. `is_pending` is True while the acquisition is in the list of acquisitions with
     acknowledgements to send.
     """
 
     __slots__ = (
+        "_renewed",
         "delivery_count",
         "first",
         "is_pending",
@@ -155,6 +157,7 @@ class Acquisition:
         self.first = first
         self.delivery_count = delivery_count
         self.locked_until = locked_until
+        self._renewed: dict[int, float] | None = None  # by offset: the end of a renewed lock
         self.states = bytearray(_OPEN_BYTE * (last - first + 1))
         self.is_pending = False
 
@@ -162,6 +165,17 @@ class Acquisition:
     def last(self) -> int:
         """The last offset."""
         return self.first + len(self.states) - 1
+
+    def locked_until_of(self, offset: int) -> float:
+        """Returns the time until which the lock of one offset certainly lasts."""
+        renewed = self._renewed
+        return self.locked_until if renewed is None else renewed.get(offset, self.locked_until)
+
+    @property
+    def last_locked_until(self) -> float:
+        """The time until which the last of the locks certainly lasts."""
+        renewed = self._renewed
+        return self.locked_until if renewed is None else max(renewed.values())
 
     def acknowledge(self, offset: int, kind: int, now: float) -> None:
         """Stores the acknowledgement of one offset, to be sent.
@@ -174,7 +188,7 @@ class Acquisition:
         if state == _OPEN and now < self.locked_until:  # that of almost all records
             self.states[at] = kind
             return
-        if now >= self.locked_until or state == _LOST:
+        if now >= self.locked_until_of(offset) or state == _LOST:
             raise LockLostError(
                 f"{self._name(offset)} is not locked any more: its acknowledgement came after the "
                 "acquisition lock had ended (group.share.record.lock.duration.ms), and the broker "
@@ -274,11 +288,32 @@ class Acquisition:
     def on_answered(self, sent: bytes, locked_until: float) -> None:
         """Processes the success of a request with the states `sent`.
 
-        If `sent` has renewals, the lock lasts until `locked_until`.
+        Renewed locks last until `locked_until`.
         """
-        if _RENEW in sent:
-            self.states = self.states.translate(_AFTER_RENEWAL)
-            self.locked_until = locked_until
+        if _RENEW not in sent:
+            return
+        self.states = self.states.translate(_AFTER_RENEWAL)
+        pairs = zip(self.states, sent, strict=True)
+        if all(kind == _RENEW or state in _FINAL for state, kind in pairs):
+            self.locked_until, self._renewed = locked_until, None
+            return
+        offsets = [at for at, kind in enumerate(sent, self.first) if kind == _RENEW]
+        self._renewed = (self._renewed or {}) | dict.fromkeys(offsets, locked_until)
+
+    def split_by_lock(self, sent: bytes, now: float) -> tuple[bytes | None, bytes | None]:
+        """Returns `sent` with the acknowledgements of locked offsets, and with the other ones.
+
+        Either is None if it has no acknowledgement.
+        """
+        if now < self.locked_until:
+            return sent, None
+        if now >= self.last_locked_until:
+            return None, sent
+        kept, lost = bytearray(sent), bytearray(sent)
+        for at, offset in enumerate(range(self.first, self.last + 1)):
+            unlocked = now >= self.locked_until_of(offset)
+            (kept if unlocked else lost)[at] = _LOST
+        return _with_acks(kept), _with_acks(lost)
 
     def on_refused(self, sent: bytes) -> None:
         """Processes the failure of a request with the states `sent`; nothing is sent again."""
@@ -291,6 +326,10 @@ class Acquisition:
         for at, kind in enumerate(sent):
             if kind <= _RENEW and states[at] in (_SENT, _RENEWING):
                 states[at] = kind
+
+
+def _with_acks(states: bytearray) -> bytes | None:
+    return bytes(states) if min(states) <= _RENEW else None
 
 
 def ack_runs(first: int, sent: bytes) -> Iterator[AckRun]:

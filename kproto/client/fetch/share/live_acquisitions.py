@@ -73,8 +73,8 @@ class LiveAcquisitions:
         return lost
 
     def locked(self, now: float) -> list[Acquisition]:
-        """Returns the acquisitions whose locks have not ended."""
-        return [each for its in self._live.values() for each in its if each.locked_until > now]
+        """Returns the acquisitions with locks that have not ended."""
+        return [each for its in self._live.values() for each in its if each.last_locked_until > now]
 
 
 def _is_over(acquisition: Acquisition, now: float) -> bool:
@@ -82,4 +82,4 @@ def _is_over(acquisition: Acquisition, now: float) -> bool:
     if acquisition.is_finished:
         return True
     is_waiting = acquisition.has_unsent or acquisition.has_renewing
-    return acquisition.locked_until <= now and not is_waiting
+    return acquisition.last_locked_until <= now and not is_waiting

@@ -73,8 +73,44 @@ def test_renewed_offset_can_be_acknowledged_after_the_answer() -> None:
     assert list(its.states) == [RENEWING, SENT, OPEN, OPEN]
     its.on_answered(sent, 160.0)
     assert list(its.states) == [OPEN, SENT, OPEN, OPEN]
-    assert its.locked_until == 160.0
+    assert its.locked_until_of(10) == 160.0
     its.acknowledge(10, ACCEPT, 150.0)
+
+
+def test_renewal_of_one_offset_does_not_extend_the_lock_of_another() -> None:
+    its = acquired()
+    its.acknowledge(10, RENEW, NOW)
+    its.on_answered(its.take(), 160.0)
+    assert (its.locked_until, its.last_locked_until) == (LOCKED_UNTIL, 160.0)
+    with pytest.raises(LockLostError):
+        its.acknowledge(11, ACCEPT, 150.0)
+    its.acknowledge(10, ACCEPT, 150.0)
+
+
+def test_renewal_of_all_offsets_that_are_left_is_that_of_the_acquisition() -> None:
+    its = acquired()
+    its.acknowledge(10, ACCEPT, NOW)
+    its.take()
+    for offset in (11, 12, 13):
+        its.acknowledge(offset, RENEW, NOW)
+    its.on_answered(its.take(), 160.0)
+    assert its.locked_until == its.last_locked_until == 160.0
+
+
+def test_acknowledgements_are_split_by_the_locks_of_their_offsets() -> None:
+    its = acquired()
+    its.acknowledge(10, RENEW, NOW)
+    its.on_answered(its.take(), 160.0)
+    its.acknowledge(11, RELEASE, NOW)
+    its.acknowledge(10, ACCEPT, NOW)
+    sent = its.take()
+    assert its.split_by_lock(sent, 120.0) == (sent, None)
+    kept, lost = its.split_by_lock(sent, 150.0)
+    assert kept is not None
+    assert lost is not None
+    assert list(kept) == [ACCEPT, LOST, LOST, LOST]
+    assert list(lost) == [LOST, RELEASE, OPEN, OPEN]
+    assert its.split_by_lock(sent, 160.0) == (None, sent)
 
 
 def test_acknowledgement_during_a_renewal_is_kept_by_the_answer() -> None:

@@ -30,7 +30,7 @@ from kproto.wire.uuid import ZERO_UUID
 
 OPEN = 255
 ACCEPT, RELEASE = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE
-REJECT = AcknowledgeType.REJECT
+REJECT, RENEW = AcknowledgeType.REJECT, AcknowledgeType.RENEW
 TP = ("t", 0)
 
 
@@ -254,6 +254,21 @@ def test_corrupt_batch_is_rejected_and_its_error_raised_once() -> None:
         buffer.take_record()
     assert (raised.value.topic, raised.value.partition) == TP
     assert list(its.states) == [OPEN, OPEN, REJECT, REJECT]
+    assert buffer.take_record() is None
+
+
+@pytest.mark.parametrize("ranges", [((0, 3),), ((0, 0), (1, 3))])
+def test_renewal_of_a_returned_record_keeps_no_record_that_was_not_returned(
+    ranges: tuple[tuple[int, int], ...],
+) -> None:
+    """Before, a consumer that renewed each record returned the later ones without a lock."""
+    buffer = Buffer(is_explicit=True)
+    first, *_ = buffer.fetched(*ranges)
+    assert offsets(buffer, 1) == [0]
+    first.acknowledge(0, RENEW, 100.0)
+    first.on_answered(first.take(), 160.0)
+    assert buffer.unlocked_at == 130.0
+    buffer.drop_unlocked(140.0)
     assert buffer.take_record() is None
 
 
