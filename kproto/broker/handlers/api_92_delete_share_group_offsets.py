@@ -60,8 +60,8 @@ def delete_share_group_offsets(
     if deleted:
         errors = delete_states(context, group, deleted)
         for result in results.values():
-            if failed := errors.get(result.topic_id):
-                result.error_code, result.error_message = failed.code, failed.detail or None
+            if fault := errors.get(result.topic_id):
+                result.error_code, result.error_message = fault.code, fault.detail or None
         group.remove_topics(deleted.keys() - errors.keys(), context.now)
     return DeleteShareGroupOffsetsResponse(responses=[*results.values()])
 
@@ -79,7 +79,7 @@ def _result(context: Context, name: str) -> DeleteShareGroupOffsetsResponseTopic
                 "UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."
             )
     except BrokerResponseError as error:
-        result.error_code, result.error_message = failed.code, failed.detail or None
+        result.error_code, result.error_message = error.code, error.detail or None
     return result
 
 
