@@ -134,7 +134,9 @@ class ShareParts:
             return
 
     def _on_error(self, error: KprotoError) -> None:
+        """Makes the next poll raise `error`; nothing is fetched before that poll."""
         self.status.report_error(error)
+        self.fetcher.pause()
         self._arrival.set()
 
     def _on_results(self, results: list[AcknowledgeResult]) -> None:

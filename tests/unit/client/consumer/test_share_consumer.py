@@ -25,6 +25,7 @@ from kproto.messages import (
     ApiVersionsRequest,
     ShareAcknowledgeRequest,
     ShareFetchRequest,
+    ShareFetchResponse,
     ShareGroupHeartbeatRequest,
 )
 from kproto.protocol.error_codes import code_of
@@ -477,6 +478,36 @@ async def test_fatal_error_of_the_group_is_raised_by_each_poll() -> None:
             for _ in range(2):
                 with pytest.raises(kproto.GroupIdNotFoundError, match="a group of another kind"):
                     await consumer.poll(5_000)
+
+
+async def test_refused_fetches_stop_until_the_next_poll_and_commits_get_results() -> None:
+    async with ShareBroker() as broker:
+        broker.produce(3)
+        refusals = 0
+
+        def refuse(asked: Any) -> ShareFetchResponse:
+            nonlocal refusals
+            refusals += 1
+            broker.sessions.clear()
+            return ShareFetchResponse(error_code=code_of("GROUP_AUTHORIZATION_FAILED"))
+
+        async with sharing(broker, "explicit") as consumer:
+            iteration = aiter(consumer)
+            record = await anext(iteration)
+            fetch, broker.answers[ShareFetchRequest] = broker.fetch, refuse
+            await broker.until(lambda: refusals > 0)  # of a fetch in advance
+            await consumer.accept(record)
+            (result,) = await consumer.commit()
+            assert isinstance(result.error, kproto.ShareSessionNotFoundError)
+            assert refusals == 1
+            with pytest.raises(kproto.GroupAuthorizationError):
+                await consumer.poll(5_000)
+            broker.answers[ShareFetchRequest] = fetch
+            broker.expire()
+            async for again in iteration:  # after the other records of the first fetch
+                if again.offset == record.offset:
+                    break
+            assert again.delivery_count == 2
 
 
 async def test_exception_of_the_result_callback_is_raised_by_the_next_poll() -> None:
