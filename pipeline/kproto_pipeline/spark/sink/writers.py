@@ -7,6 +7,9 @@ stream with `exactlyOnce` writes the rows of each task in a transaction, which t
 from __future__ import annotations
 
 import logging
+import os
+import time
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,6 +113,18 @@ class KprotoWriter(_ArrowWriter, DataSourceArrowWriter):
 class _RowWriter(_ArrowWriter):
     """Base of the stream writers in PySpark 4.0: converts the rows from Spark to Arrow batches."""
 
+    def write(self, iterator: Iterator[Any]) -> TaskCommitMessage:
+        """Writes the rows of a task; see `_ArrowWriter.write`.
+
+        `iterator` converts timestamps to local datetimes without a zone and without `fold`, so both
+        hours at the end of daylight saving time would be equal. Therefore UTC is the local time
+        until the task ends.
+        """
+        if not any(pa.types.is_timestamp(field.type) for field in self._schema):
+            return super().write(iterator)
+        with _utc_as_local_time():
+            return super().write(iterator)
+
     def _arrow(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         waiting: list[Any] = []
         size = 0
@@ -129,6 +144,22 @@ class _RowWriter(_ArrowWriter):
             for column, field in zip(columns, self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+@contextmanager
+def _utc_as_local_time() -> Iterator[None]:
+    """Makes UTC the local time zone of this process during the `with` block."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = before
+        time.tzset()
 
 
 def _size(value: Any) -> int:

@@ -36,6 +36,25 @@ def test_local_timestamp_of_a_row_becomes_utc(month: int) -> None:
     assert batch.to_pylist() == [{"time": moment, "value": b"v"}, {"time": None, "value": None}]
 
 
+@pytest.mark.usefixtures("_zone")
+def test_timestamps_of_a_repeated_hour_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New York has the hour from 01:00 on 3 November 2024 twice."""
+    moments = [datetime(2024, 11, 3, hour, 30, tzinfo=UTC) for hour in range(4, 9)]
+    written: list[pa.RecordBatch] = []
+
+    def write_rows(_options: object, batches: Iterator[pa.RecordBatch]) -> int:
+        written.extend(batches)
+        return len(moments)
+
+    monkeypatch.setattr(writers, "write_rows", write_rows)
+    zone = time.tzname
+    # PySpark converts each row when the writer requests it.
+    rows = ((moment.astimezone().replace(tzinfo=None), b"v") for moment in moments)
+    assert _RowWriter(OPTIONS, SCHEMA).write(rows).rows == len(moments)
+    assert [row["time"] for batch in written for row in batch.to_pylist()] == moments
+    assert time.tzname == zone
+
+
 def test_bytes_bound_an_arrow_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers, "_BATCH_BYTES", 1_000)
     monkeypatch.setattr(writers, "_BATCH_ROWS", 7)
