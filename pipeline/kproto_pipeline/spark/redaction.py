@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS", "add_pattern", "set_redaction_patterns"]
 
+#: Matches a secret option in the text of an SQL statement, from its name on. A Spark Connect
+#: request has the statement between double quotes, with escaped quotes: there the pattern hides the
+#: rest of the statement, because the end of a value is not certain. Otherwise it hides the value.
+_SQL_OPTION: Final = (
+    r"""(?i:kafka\.(?:sasl|ssl)\.[\w.-]*+(?:\\*+['"`])?(?:\s|\\[nrt]|=)*+r?"""
+    r"""(?:\\++['"](?:[^"\\]|\\.)*+|'(?:[^'\\]|\\.|'')*+'?|"(?:[^"\\]|\\.|"")*+"?))"""
+)
+
 #: The pattern to add to each Spark setting. The patterns match secret options of a plan by name, by
 #: value, and in the text of a Spark Connect request.
 PATTERNS: Final[Mapping[str, str]] = {
@@ -24,6 +32,7 @@ PATTERNS: Final[Mapping[str, str]] = {
     "spark.sql.redaction.string.regex": (
         r'(?i:key:\s*"kafka\.(?:sasl|ssl)\.[^"]*"\s*value:\s*"(?:[^"\\]|\\.)*+(?:"|\Z))'
         r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*"
+        f"|{_SQL_OPTION}"
     ),
 }
 

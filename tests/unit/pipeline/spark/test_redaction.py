@@ -6,9 +6,12 @@ Patterns that Spark already has must remain.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from kproto_pipeline.spark.redaction import PATTERNS, add_pattern
+
+from tests.support.environment import ROOT
 
 OPTIONS = re.compile(PATTERNS["spark.sql.redaction.options.regex"])
 TEXT = re.compile(PATTERNS["spark.sql.redaction.string.regex"])
@@ -64,6 +67,49 @@ def test_truncated_request_is_redacted_to_its_end() -> None:
 
 def test_private_key_outside_of_options_is_redacted() -> None:
     assert TEXT.sub("*", "x -----BEGIN PRIVATE KEY-----\nabc\n-----END") == "x *-----END"
+
+
+def _request_of(statement: str) -> str:
+    """Returns the text of a Spark Connect request with an SQL statement."""
+    escaped = re.sub(r"""(["'\\\\])""", r"\\\1", statement).replace("\n", r"\n")
+    return f'sql_command {{\n  sql {{\n    query: "{escaped}"\n    plan_id: 7\n  }}\n}}\n'
+
+
+@pytest.mark.parametrize("wrapped", [_request_of, str], ids=["request", "statement"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        """`kafka.sasl.jaas.config` 'username="a" password="hidden";'""",
+        """'kafka.sasl.jaas.config' = 'username="a" password=\\'hidden\\';'""",
+        """"kafka.sasl.password" "a""hidden\"""",
+        """kafka.sasl.jaas.config\n  'it''s hidden'""",
+        """KAFKA.SSL.KEY.PASSWORD='hidden'""",
+        r"""`kafka.sasl.password` r'a\hidden'""",
+    ],
+)
+def test_value_of_an_sql_option_is_redacted(wrapped: Callable[[str], str], option: str) -> None:
+    start = "CREATE TEMPORARY VIEW v USING kproto OPTIONS (`kafka.bootstrap.servers` 'host:9092', "
+    hidden = TEXT.sub("*", wrapped(f"{start}{option}, subscribe 'topic')"))
+    assert "hidden" not in hidden
+    assert "host:9092" in hidden
+    assert ("plan_id: 7" in hidden) is (wrapped is _request_of)
+
+
+def test_sql_inside_of_sql_is_redacted() -> None:
+    inner = "CREATE TEMPORARY VIEW v USING kproto OPTIONS (`kafka.sasl.password` \\'hidden\\')"
+    assert "hidden" not in TEXT.sub("*", _request_of(f"EXECUTE IMMEDIATE '{inner}'"))
+
+
+def test_page_has_the_patterns() -> None:
+    page = (ROOT / "docs" / "how-to" / "spark-cluster.md").read_text(encoding="utf-8")
+    for name, pattern in PATTERNS.items():
+        (line,) = [line for line in page.splitlines() if line.startswith(f"    {name} ")]
+        assert line.endswith(pattern)
+
+
+def test_name_without_a_value_is_not_redacted() -> None:
+    text = "Options: [kafka.sasl.jaas.config=*********(redacted), subscribe=topic]"
+    assert TEXT.sub("*", text) == text
 
 
 def test_existing_patterns_are_kept() -> None:
