@@ -9,6 +9,7 @@ the data source; the query fails if the import raises.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -30,13 +31,14 @@ class DefaultSource(DataSource):
         """Returns a `KprotoDataSource` with these options.
 
         Raises:
-            ImportError: a package of the extra `kproto[spark]` is missing; the message names it.
+            ImportError: a package of the extra `kproto[spark]` is missing; the message names it,
+                and the Python that lacks it.
         """
         try:
             from kproto_pipeline import KprotoDataSource
         except ImportError as error:
             raise ImportError(
                 f'format("kproto") needs the packages of the extra kproto[spark] on every node: '
-                f"{error}"
+                f"{error}, in {sys.executable}. PYSPARK_PYTHON sets the Python that Spark starts"
             ) from error
         return KprotoDataSource(options)

@@ -40,7 +40,7 @@ from pyspark_kproto import DefaultSource
 try:
     DefaultSource({})
 except ImportError as error:
-    assert "kproto[spark]" in str(error) and "pyarrow" in str(error), error
+    assert all(part in str(error) for part in ("kproto[spark]", "pyarrow", sys.executable)), error
 else:
     raise AssertionError
 """
