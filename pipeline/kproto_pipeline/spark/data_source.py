@@ -1,7 +1,7 @@
 """The Spark data source `kproto`: reads topics into DataFrames, and writes DataFrames to topics.
 
 Spark calls the methods of `KprotoDataSource` for the name, the columns, and a reader or a writer of
-a batch or stream. The process of a reader does not import the modules of the sink.
+a batch or stream.
 
     register(spark)
     flights = (
@@ -97,8 +97,6 @@ class KprotoDataSource(DataSource):
         return KprotoStreamReader(options, _checked_schema(schema, _columns(options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> KprotoWriter:
-        from .sink.writers import KprotoWriter
-
         options, columns = self._write_options(schema, overwrite)
         if options.exactly_once:
             raise OptionError(

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from kproto_cloudevents import EVENT_GRID, CloudEvent, CloudEventError, Profile, from_kafka
 from kproto_cloudevents.values.types import canonical
-from kproto_pipeline.columns import arrow_events
-from kproto_pipeline.columns.arrow_events import EVENT_SCHEMA, events_as_arrow
+from kproto_pipeline.columns import EVENT_SCHEMA, arrow_events, events_as_arrow
 from kproto_pipeline.columns.chunks import column_chunks
 
 from tests.unit.pipeline.columns.record_bytes import Headers, PlainRecord, batch_bytes

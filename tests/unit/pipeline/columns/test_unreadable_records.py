@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from kproto_pipeline.columns.arrow_events import EVENT_SCHEMA, events_as_arrow
+from kproto_pipeline.columns import EVENT_SCHEMA, events_as_arrow
 from kproto_pipeline.columns.arrow_records import RECORD_SCHEMA, records_as_arrow
 from kproto_pipeline.columns.to_arrow import arrow_batches
 
