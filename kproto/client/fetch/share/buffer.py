@@ -402,19 +402,28 @@ class ShareBuffer:
         """
         self._drop(lambda fetch: leaders.get(fetch.tp, fetch.node) != fetch.node, releases=False)
 
-    def drop_unlocked(self, now: float) -> None:
-        """Drops the records that were not returned, and whose locks have ended."""
+    def drop_unlocked(self, now: float) -> list[TopicPartition]:
+        """Drops the records that were not returned, and whose locks have ended.
+
+        Returns their partitions.
+        """
+        dropped = {each.tp for each in self._unreturned() if each.locked_until <= now}
         self._drop(lambda fetch: fetch.locked_until <= now, releases=False)
+        return sorted(dropped)
 
     @property
     def unlocked_at(self) -> float:
         """The time at which the first lock of a record that was not returned has ended."""
-        ends = [each.locked_until for each in self._fetched]
+        return min((each.locked_until for each in self._unreturned()), default=_NEVER)
+
+    def _unreturned(self) -> list[CompletedShareFetch]:
+        """Returns the fetches with records that were not returned."""
+        found = list(self._fetched)
         if self._reader is not None:
-            ends.append(self._reader.fetch.locked_until)
+            found.append(self._reader.fetch)
         if length_hint(self.remaining):
-            ends.append(self._returned[-1].fetch.locked_until)
-        return min(ends, default=_NEVER)
+            found.append(self._returned[-1].fetch)
+        return found
 
     def _drop(self, is_dropped: Callable[[CompletedShareFetch], bool], *, releases: bool) -> None:
         kept: deque[CompletedShareFetch] = deque()

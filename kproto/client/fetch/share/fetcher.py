@@ -7,6 +7,7 @@ broker has at most one request in flight, because the epochs of a share session 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
@@ -18,6 +19,7 @@ from ....wire.uuid import Uuid
 from ...core.tasks import LONGEST_TIMER_S, until_ended
 from ...metadata.cluster import TopicPartition
 from ...metadata.cluster_view import ClusterView
+from ...observing.log_lines import format_target, log
 from .ack_results import AckResults
 from .acquisition import Acquisition, acquisition_of
 from .buffer import ShareBuffer
@@ -37,6 +39,9 @@ _FAST_SHARE: Final = 0.1
 
 #: With implicit acknowledgement, the records of a long list are accepted after this many seconds.
 _ACCEPT_EVERY_S: Final = 0.25
+
+#: The most partitions that a log line names.
+_NAMED_PARTITIONS: Final = 5
 
 
 class ShareFetcher:
@@ -275,9 +280,22 @@ class ShareFetcher:
     def _on_timer(self) -> None:
         """Drops unlocked records before any task runs, because a task may return them."""
         now = self._clock.monotonic()
-        if now >= self.buffer.unlocked_at:
-            self.buffer.drop_unlocked(now)
+        self._drop_unlocked(now)
         self._changed.set()
+
+    def _drop_unlocked(self, now: float) -> None:
+        if now < self.buffer.unlocked_at:
+            return
+        tps = self.buffer.drop_unlocked(now)
+        names = ", ".join(format_target(*tp) for tp in tps[:_NAMED_PARTITIONS])
+        log(
+            logging.WARNING,
+            "group %s: acquired records of %s were not returned before their acquisition locks "
+            "ended: the group delivers them again, and counts the deliveries; set a smaller "
+            "max_poll_records, or a longer share.record.lock.duration.ms of the group",
+            self._options.group_id,
+            names if len(tps) <= _NAMED_PARTITIONS else f"{names} and others",
+        )
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -292,8 +310,7 @@ class ShareFetcher:
             self.accept_processed()
             if self.buffer.has_unreturned:
                 self._accept_at = now + _ACCEPT_EVERY_S
-        if now >= self.buffer.unlocked_at:
-            self.buffer.drop_unlocked(now)
+        self._drop_unlocked(now)
         self._groups.end_backoffs(now)
         self._group_partitions()
         if not self._exchange.is_closing:

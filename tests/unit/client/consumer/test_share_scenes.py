@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import fields
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import kproto
 from kproto.broker import Broker, BrokerSettings
-from tests.support.share_groups import SHARE_CONFIG
+from tests.support.share_groups import SHARE_CONFIG, ShareQueue
 from tests.support.share_scenes import SCENES, Scene
 from tests.support.virtual_time import LoopClock, run_in_virtual_time
 
@@ -33,3 +34,22 @@ async def play(scene: Scene) -> None:
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
 def test_share_consumers_on_the_embedded_broker(scene: Scene) -> None:
     run_in_virtual_time(play(scene))
+
+
+def test_dropped_records_are_logged_with_their_partitions(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def read(client: kproto.Client) -> None:
+        queue = await ShareQueue(client).create(share_record_lock_duration_ms="1000")
+        await queue.produce(0, 20)
+        found = []
+        async with queue.consumer() as consumer:
+            async for record in consumer:
+                found.append(record.offset)
+                await asyncio.sleep(0.3)
+                if len(found) == 6:
+                    break
+        (line,) = {each.message for each in caplog.records if "were not returned" in each.message}
+        assert f"records of {queue.topic}[0] were not returned before" in line
+
+    run_in_virtual_time(play(read))
