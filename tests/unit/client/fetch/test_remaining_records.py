@@ -12,16 +12,21 @@ from kproto.client.fetch.fetch_buffer import FetchBuffer
 from kproto.client.fetch.partition_state import TopicPartitionState
 from kproto.client.fetch.remaining_records import _PART_RECORDS, RemainingRecords
 from kproto.client.settings import ClientSettings
-from kproto.records import Record, RecordBatch
-from tests.unit.client.scripted_log import batch
+from kproto.records import NewRecord, Record, RecordBatch, encode_batch
+from kproto.records.header_block import NO_HEADERS
+from tests.support.batches import TIMESTAMP
 
 
 @given(
     st.lists(st.integers(0, 1000), max_size=3 * _PART_RECORDS + 1),
     st.integers(0, 4 * _PART_RECORDS),
+    st.booleans(),
 )
-def test_the_offsets_follow_each_step(offsets: list[int], steps: int) -> None:
+def test_the_offsets_follow_each_step(offsets: list[int], steps: int, has_headers: bool) -> None:
     records = [Record(offset) for offset in offsets]
+    if not has_headers:
+        for record in records:
+            record._headers = NO_HEADERS
     remaining = RemainingRecords(records)
     for index, record in zip(range(steps), remaining.iterator, strict=False):
         assert record is records[index]
@@ -37,7 +42,8 @@ def test_the_offsets_follow_each_step(offsets: list[int], steps: int) -> None:
 def test_the_buffer_frees_the_returned_records_of_a_list_that_it_still_iterates() -> None:
     count = 4 * _PART_RECORDS
     state = TopicPartitionState(("t", 0), ClientSettings(), position=0)
-    batches = [UnreadBatch(0, RecordBatch(batch(0, [b"v"] * count)))]
+    records: list[NewRecord] = [(None, b"v", [("h", b"1")], TIMESTAMP)] * count
+    batches = [UnreadBatch(0, RecordBatch(encode_batch(records)))]
     buffer = FetchBuffer()
     buffer.add(
         CompletedFetch(
