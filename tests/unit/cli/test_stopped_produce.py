@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,8 @@ def test_stopped_command_waits_for_what_it_has_read(
         assert process.stderr is not None
         said = process.stderr.read().decode().splitlines()
         writer.join()
+        with suppress(BrokenPipeError):  # of the lines that the command has not read
+            stdin.close()
     assert len(said) == 1, said
     words = "kproto: the input was read up to line "
     assert said[0].startswith(words)
