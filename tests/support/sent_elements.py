@@ -57,12 +57,16 @@ def _value_bytes(element: Any) -> bytes | None:
 
 
 def _elements(valid: Any, invalid: Any) -> st.SearchStrategy[Any]:
-    """Draws values and records; most of them are valid."""
+    """Draws values and records; most of them are valid.
+
+    A broker refuses a timestamp that is far in the future, so records have no drawn timestamps.
+    """
     values = st.sampled_from([valid, valid, None])
+    absent = st.none()
     return st.one_of(
         *[values] * 6,
-        st.builds(ProducerRecord, values, st.none(), st.just([("h", b"x")])),
-        st.builds(ProducerRecord, values, partition=st.sampled_from([0, None])),
+        st.builds(ProducerRecord, values, absent, st.just([("h", b"x")]), absent, absent),
+        st.builds(ProducerRecord, values, absent, st.just(()), absent, st.sampled_from([0, None])),
         st.just(invalid),
         st.just(ProducerRecord(valid, partition=99)),
         st.just(ProducerRecord(valid, timestamp=-1)),
