@@ -301,7 +301,7 @@ def play_all(play: Callable[[int], OutcomeT], first_seed: int, count: int) -> li
         outcome = play(seed)
         outcomes.append(outcome)
         if outcome.wrong:
-            print(f"\r\033[Kseed {seed}: {outcome.wrong[0]}")
+            print(f"\r\033[Kseed {seed}: {outcome.wrong[0]}", flush=True)
         print(f"\r{len(outcomes)} of {count}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return outcomes
