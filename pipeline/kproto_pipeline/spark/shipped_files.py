@@ -19,6 +19,9 @@ __all__ = ["resolve_shipped_files"]
 #: The suffix of the properties, of Java and of librdkafka, whose value is a file.
 _FILE_SUFFIX: Final = ".location"
 
+#: The name of the folder of the process that plans a stream (PythonStreamingSourceRunner in Spark).
+_PLANNER_FOLDER: Final = "streaming_job"
+
 
 def resolve_shipped_files(properties: Mapping[str, str]) -> dict[str, str]:
     """Returns the properties with full paths for the files that Spark has shipped.
@@ -34,14 +37,19 @@ def resolve_shipped_files(properties: Mapping[str, str]) -> dict[str, str]:
 def _path(value: str) -> str:
     if Path(value).is_absolute() or Path(value).exists():
         return value
-    shipped = _shipped_folder()
-    if shipped is None or not (shipped / value).is_file():
-        return value
-    return str(shipped / value)
+    for folder in _shipped_folders():
+        if (folder / value).is_file():
+            return str(folder / value)
+    return value
 
 
-def _shipped_folder() -> Path | None:
-    """Returns Spark's folder of shipped files in this process; None outside of Spark."""
-    if SparkFiles._is_running_on_worker or SparkFiles._sc is not None:
-        return Path(SparkFiles.getRootDirectory())
-    return None
+def _shipped_folders() -> list[Path]:
+    """Returns Spark's folders of shipped files in this process; none outside of Spark.
+
+    The process that plans a stream has an empty folder; the folder above it has the files of
+    `--files` and `spark.files`.
+    """
+    if not SparkFiles._is_running_on_worker and SparkFiles._sc is None:
+        return []
+    folder = Path(SparkFiles.getRootDirectory())
+    return [folder, folder.parent] if folder.name == _PLANNER_FOLDER else [folder]

@@ -33,6 +33,15 @@ def test_file_in_the_working_directory_has_precedence(shipped: Path) -> None:
     assert resolve_shipped_files({"ssl.ca.location": "ca.pem"}) == {"ssl.ca.location": "ca.pem"}
 
 
+@pytest.mark.parametrize(("name", "is_found"), [("streaming_job", True), ("other", False)])
+def test_planner_of_a_stream_finds_files_above_its_folder(
+    shipped: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
+) -> None:
+    monkeypatch.setattr(SparkFiles, "_root_directory", str(shipped / name))
+    found = str(shipped / "ca.pem") if is_found else "ca.pem"
+    assert resolve_shipped_files({"ssl.ca.location": "ca.pem"}) == {"ssl.ca.location": found}
+
+
 @pytest.mark.parametrize("value", ["/from/the/root.pem", "nowhere.pem", "probe"])
 def test_other_values_are_unchanged(shipped: Path, value: str) -> None:
     assert resolve_shipped_files({"ssl.ca.location": value}) == {"ssl.ca.location": value}
