@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -13,7 +14,7 @@ if __compiled__:
     from ..wire.c_functions import headers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ..wire.native import i64
 
@@ -55,10 +56,13 @@ def decode_as_java(text: bytes) -> str:
 # - the start and the end of each value in the block; -1 for null.
 # The first template of a length has the values of one block. After each block with another value
 # of a header, the new template has one value more that differs.
-_Template: TypeAlias = (
-    "tuple[Callable[[bytes], tuple[bytes, ...]], tuple[bytes, ...], list[Header], "
-    "tuple[tuple[int, str, int], ...], list[int]]"
-)
+_Template: TypeAlias = tuple[
+    Callable[[bytes], tuple[bytes, ...]],
+    tuple[bytes, ...],
+    list[Header],
+    tuple[tuple[int, str, int], ...],
+    list[int],
+]
 _templates: Final[dict[int, _Template]] = {}
 # Maps the length of blocks to the number of blocks whose values had other bounds than the template.
 # If the bounds often change, learning each block would take longer than it saves.

@@ -31,8 +31,9 @@ def threaded(name: str, function: Callable[..., T]) -> Callable[..., Coroutine[A
     """
     if not callable(function):
         raise ConfigurationError(f"{name} is {function!r:.80}; it must be a function")
-    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-    if is_async or inspect.isgeneratorfunction(function):
+    given: Any = function  # its type stays that of a plain function
+    is_async = inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given)
+    if is_async or inspect.isgeneratorfunction(given):
         kind = "an async function" if is_async else "a generator"
         raise ConfigurationError(
             f"{name} is {kind}: kproto.sync calls plain functions, in threads; kproto.Client takes "

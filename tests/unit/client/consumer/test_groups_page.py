@@ -9,6 +9,7 @@ from typing import get_overloads
 import pytest
 
 from kproto import Client, GroupConsumer
+from kproto.client.consumer.processing_stream import ProcessingStream
 from kproto.client.groups.settings import GroupSettings
 from tests.support.pages import blocks, page_text, run_program
 from tools.docs.settings import settings_table
@@ -86,6 +87,6 @@ def test_every_call_is_named() -> None:
     table = PAGE[PAGE.index("| call |") :].partition("\n\n")[0]
     told = set(re.findall(r"`(?:await )?(\w+)[(`]", table))
     iterations = {"record_lists", "values", "raw_batches"}
-    names = {*vars(GroupConsumer)}
+    names = {*vars(GroupConsumer), *vars(ProcessingStream)}
     public = {name for name in names if not name.startswith("_")} | {"poll", "positions"}
     assert told - {"CommittedOffset", "offset", "leader_epoch", "metadata"} == public - iterations
