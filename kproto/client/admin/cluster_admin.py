@@ -12,6 +12,7 @@ from ...version import __version__
 from ...wire.checks import check_whole_number
 from ...wire.errors import UnsupportedVersionError
 from ...wire.uuid import Uuid
+from .area import AdminArea
 from .arguments import checked_list, checked_map
 from .cluster import (
     ClusterDescription,
@@ -35,15 +36,12 @@ from .quorum import (
     describe_quorum_request,
     described_quorum,
 )
-from .requester import AdminRequester
 
 __all__ = ["ClusterAdmin"]
 
 
-class ClusterAdmin:
+class ClusterAdmin(AdminArea):
     """Describes the cluster, and changes its features, brokers and controllers."""
-
-    _requester: AdminRequester
 
     async def describe_cluster(
         self,

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ...wire.errors import KprotoError, UnsupportedVersionError
 from ..core.gather import gather_all
+from .area import AdminArea
 from .arguments import checked_list, checked_map, checked_names
 from .calls import PartCall
 from .configs import (
@@ -23,17 +24,14 @@ from .configs import (
     list_config_resources_request,
     listed_config_resources,
 )
-from .requester import AdminRequester
 
 __all__ = ["ConfigAdmin"]
 
 V = TypeVar("V")
 
 
-class ConfigAdmin:
+class ConfigAdmin(AdminArea):
     """Describes and alters the configs of topics, brokers, loggers, groups and client metrics."""
-
-    _requester: AdminRequester
 
     async def describe_configs(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...wire.errors import KprotoError, UnsupportedVersionError
+from .area import AdminArea
 from .arguments import checked_list, checked_names
 from .groups import (
     ClassicGroupDescription,
@@ -22,7 +23,6 @@ from .groups import (
     matching_groups,
     remove_members_call,
 )
-from .requester import AdminRequester
 from .share_groups import ShareGroupDescription, describe_share_groups_call
 from .streams_groups import StreamsGroupDescription, describe_streams_groups_call
 
@@ -32,10 +32,8 @@ __all__ = ["GroupAdmin"]
 _OF_CONSUMERS: Final = ("", "classic", "consumer")
 
 
-class GroupAdmin:
+class GroupAdmin(AdminArea):
     """Lists, describes and deletes groups, and removes their members."""
-
-    _requester: AdminRequester
 
     async def list_groups(
         self,

@@ -8,6 +8,7 @@ from ...messages.list_offsets_request import ListOffsetsRequest
 from ...wire.errors import KprotoError
 from ..core.gather import gather_all
 from ..metadata.cluster import TopicInfo, TopicPartition, no_leader_error
+from .area import AdminArea
 from .arguments import checked_map, checked_partitions
 from .calls import PartCall
 from .offsets import (
@@ -18,15 +19,12 @@ from .offsets import (
     list_offsets_request,
     listed_offsets,
 )
-from .requester import AdminRequester
 
 __all__ = ["OffsetAdmin"]
 
 
-class OffsetAdmin:
+class OffsetAdmin(AdminArea):
     """Looks up offsets of partitions."""
-
-    _requester: AdminRequester
 
     async def list_offsets(
         self,

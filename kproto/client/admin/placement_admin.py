@@ -10,6 +10,7 @@ from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, KprotoError
 from ..core.gather import gather_all
 from ..metadata.cluster import TopicPartition
+from .area import AdminArea
 from .arguments import checked_list, checked_map, checked_partitions
 from .calls import PartCall
 from .elections import ElectionType, elect_leaders_request, elected_leaders
@@ -31,15 +32,12 @@ from .reassignments import (
     list_reassignments_request,
     listed_reassignments,
 )
-from .requester import AdminRequester
 
 __all__ = ["PlacementAdmin"]
 
 
-class PlacementAdmin:
+class PlacementAdmin(AdminArea):
     """Moves replicas between brokers and log directories, and elects leaders."""
-
-    _requester: AdminRequester
 
     # Log directories
 

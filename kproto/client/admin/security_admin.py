@@ -20,6 +20,7 @@ from .acls import (
     describe_acls_request,
     described_acls,
 )
+from .area import AdminArea
 from .arguments import checked_list, checked_map, checked_names
 from .calls import PartCall
 from .errors import AdminError
@@ -31,7 +32,6 @@ from .quotas import (
     describe_quotas_request,
     described_quotas,
 )
-from .requester import AdminRequester
 from .scram_users import (
     ScramAlteration,
     ScramCredential,
@@ -56,10 +56,8 @@ from .tokens import (
 __all__ = ["SecurityAdmin"]
 
 
-class SecurityAdmin:
+class SecurityAdmin(AdminArea):
     """Administers rights, quotas and credentials."""
-
-    _requester: AdminRequester
 
     # ACLs
 

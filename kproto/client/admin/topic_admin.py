@@ -10,9 +10,9 @@ from ...wire.errors import ConfigurationError, KprotoError, UnsupportedVersionEr
 from ...wire.uuid import Uuid
 from ..metadata.checks import checked_topic
 from ..metadata.cluster import TopicPartition
+from .area import AdminArea
 from .arguments import checked_list, checked_map, checked_partitions
 from .records import delete_records_call
-from .requester import AdminRequester
 from .topic_changes import (
     CreatedTopic,
     NewPartitions,
@@ -32,11 +32,8 @@ from .topics import NewTopic, create_topics_request
 __all__ = ["TopicAdmin"]
 
 
-class TopicAdmin:
+class TopicAdmin(AdminArea):
     """Creates, deletes, lists and describes topics, adds partitions, and deletes records."""
-
-    def __init__(self, requester: AdminRequester) -> None:
-        self._requester = requester
 
     async def create_topics(
         self,

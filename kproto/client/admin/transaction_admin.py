@@ -9,10 +9,10 @@ from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, KprotoError
 from ..core.gather import gather_all
 from ..metadata.cluster import TopicPartition
+from .area import AdminArea
 from .arguments import checked_list, checked_names, checked_partitions
 from .calls import PartCall
 from .producers import ProducerState, describe_producers_call
-from .requester import AdminRequester
 from .transactions import (
     AbortTransactionSpec,
     ProducerIdAndEpoch,
@@ -30,10 +30,8 @@ from .transactions import (
 __all__ = ["TransactionAdmin"]
 
 
-class TransactionAdmin:
+class TransactionAdmin(AdminArea):
     """Lists, describes and ends transactions; fences and describes producers."""
-
-    _requester: AdminRequester
 
     async def list_transactions(
         self,
