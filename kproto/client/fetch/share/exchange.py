@@ -123,6 +123,7 @@ class ShareExchange:
     async def send(self, node: ShareNode, kind: RequestKind) -> None:
         """Sends one request of a session, and processes its response."""
         sent: list[SentAcks] = []
+        node.attempts.on_attempt_started(self._clock.monotonic())
         try:
             connection = await self._connect(node)
             if kind is not RequestKind.OPEN and not node.session.is_open:
