@@ -29,6 +29,7 @@ __all__ = [
     "test_quorum_has_a_leader_and_two_followers",
     "test_throttles_are_set_and_removed",
     "test_topic_with_overrides_is_described",
+    "wait_for_column",
 ]
 
 #: Maximum time in s in which a reassignment is complete.
