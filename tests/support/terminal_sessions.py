@@ -41,6 +41,7 @@ def differences(page: str, bootstrap: str, folder: Path) -> list[str]:
         "LC_ALL": "C.UTF-8",
     }
     environment.pop("KPROTO_PROPERTIES", None)
+    environment.pop("PYTHONDEVMODE", None)  # asyncio would print which steps of a command are slow
     wrong: list[str] = []
     for command, wanted in commands_of(page):
         done = subprocess.run(

@@ -9,9 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 __all__ = ["StormProgress", "add_output_arguments", "add_plan_arguments", "log_folder", "shown"]
 
 #: Called with the last action, the elapsed seconds, and the number of members.
@@ -61,6 +58,10 @@ def add_output_arguments(parser: argparse.ArgumentParser, *, logs: str) -> None:
 @contextmanager
 def shown(minutes: float) -> Iterator[StormProgress]:
     """Shows a progress bar for a storm of `minutes`; yields the function that moves the bar."""
+    # Imported here: the peers' Python, which runs members, has no rich.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description:40}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("the storm begins", total=minutes * 60)
