@@ -7,8 +7,9 @@ at the first use of one of its names, so that clients without codecs load none o
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from ..lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .basic import BytesCodec, FunctionCodec, IntCodec, JsonCodec, StringCodec, UuidCodec
@@ -38,23 +39,28 @@ __all__ = [
     "schema_id_bytes",
 ]
 
-#: The modules of the names that are not in `basic`.
-_MODULES: Final = {
-    **dict.fromkeys(("DecodeContext", "EncodeContext", "Field", "SchemaId"), "contexts"),
-    **dict.fromkeys(("AnyDecoder", "AnyEncoder", "Codec", "Decoder", "Encoder"), "protocols"),
-    **dict.fromkeys(
-        ("SCHEMA_ID_HEADERS", "SchemaIdCodec", "read_schema_id", "schema_id_bytes"), "schema_id"
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"{__name__} has no public name {name!r}")
-    found = getattr(import_module(f".{_MODULES.get(name, 'basic')}", __name__), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "SCHEMA_ID_HEADERS": ".schema_id",
+            "AnyDecoder": ".protocols",
+            "AnyEncoder": ".protocols",
+            "BytesCodec": ".basic",
+            "Codec": ".protocols",
+            "DecodeContext": ".contexts",
+            "Decoder": ".protocols",
+            "EncodeContext": ".contexts",
+            "Encoder": ".protocols",
+            "Field": ".contexts",
+            "FunctionCodec": ".basic",
+            "IntCodec": ".basic",
+            "JsonCodec": ".basic",
+            "SchemaId": ".contexts",
+            "SchemaIdCodec": ".schema_id",
+            "StringCodec": ".basic",
+            "UuidCodec": ".basic",
+            "read_schema_id": ".schema_id",
+            "schema_id_bytes": ".schema_id",
+        },
+    )

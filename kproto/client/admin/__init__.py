@@ -5,8 +5,9 @@ Each public name is loaded at its first use, because most clients administer no 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from ...lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .acl_types import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -136,85 +137,76 @@ __all__ = [
     "UserScramCredentialUpsertion",
 ]
 
-#: The module of each public name.
-_MODULES: Final = {
-    "AbortTransactionSpec": "transactions",
-    "AclBinding": "acls",
-    "AclBindingFilter": "acls",
-    "AclOperation": "acl_types",
-    "AclPermissionType": "acl_types",
-    "Admin": "admin",
-    "AdminError": "errors",
-    "AlterConfigOp": "configs",
-    "BrokerDescription": "cluster",
-    "ClassicGroupDescription": "groups",
-    "ClassicMemberDescription": "groups",
-    "ClientQuotaEntity": "quotas",
-    "ClientQuotaFilter": "quotas",
-    "ClusterDescription": "cluster",
-    "ConfigEntry": "configs",
-    "ConfigOpType": "configs",
-    "ConfigResource": "configs",
-    "ConfigResourceType": "configs",
-    "ConfigSource": "configs",
-    "ConfigSynonym": "configs",
-    "ConfigType": "configs",
-    "ConsumerGroupDescription": "groups",
-    "CreatedTopic": "topic_changes",
-    "DelegationTokenInfo": "tokens",
-    "ElectionType": "elections",
-    "FeatureMetadata": "features",
-    "FeatureUpdate": "features",
-    "FeatureVersions": "features",
-    "GroupListing": "groups",
-    "ListedOffset": "offsets",
-    "LogDirDescription": "log_dirs",
-    "MemberDescription": "groups",
-    "MemberToRemove": "groups",
-    "NewPartitions": "topic_changes",
-    "NewTopic": "topics",
-    "OffsetSpec": "offsets",
-    "PartitionDescription": "topic_descriptions",
-    "PartitionLag": "group_offsets",
-    "PartitionReassignment": "reassignments",
-    "PatternType": "acl_types",
-    "ProducerIdAndEpoch": "transactions",
-    "ProducerState": "producers",
-    "QuorumInfo": "quorum",
-    "QuorumReplica": "quorum",
-    "QuotaName": "quotas",
-    "RaftVoterEndpoint": "quorum",
-    "ReplicaInfo": "log_dirs",
-    "ReplicaLogDirInfo": "log_dirs",
-    "ResourceType": "acl_types",
-    "ScramCredential": "scram_users",
-    "ScramMechanism": "scram_users",
-    "ShareGroupDescription": "share_groups",
-    "ShareMemberDescription": "share_groups",
-    "SharePartitionOffset": "group_offsets",
-    "StreamsGroupDescription": "streams_groups",
-    "StreamsMemberDescription": "streams_groups",
-    "StreamsSubtopology": "streams_groups",
-    "StreamsTasks": "streams_groups",
-    "StreamsTopicInfo": "streams_groups",
-    "TopicDescription": "topic_descriptions",
-    "TopicListing": "topic_descriptions",
-    "TopicPartitionReplica": "log_dirs",
-    "TransactionDescription": "transactions",
-    "TransactionListing": "transactions",
-    "UpgradeType": "features",
-    "UserScramCredentialDeletion": "scram_users",
-    "UserScramCredentialUpsertion": "scram_users",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"{__name__} has no public name {name!r}")
-    found = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "AbortTransactionSpec": ".transactions",
+            "AclBinding": ".acls",
+            "AclBindingFilter": ".acls",
+            "AclOperation": ".acl_types",
+            "AclPermissionType": ".acl_types",
+            "Admin": ".admin",
+            "AdminError": ".errors",
+            "AlterConfigOp": ".configs",
+            "BrokerDescription": ".cluster",
+            "ClassicGroupDescription": ".groups",
+            "ClassicMemberDescription": ".groups",
+            "ClientQuotaEntity": ".quotas",
+            "ClientQuotaFilter": ".quotas",
+            "ClusterDescription": ".cluster",
+            "ConfigEntry": ".configs",
+            "ConfigOpType": ".configs",
+            "ConfigResource": ".configs",
+            "ConfigResourceType": ".configs",
+            "ConfigSource": ".configs",
+            "ConfigSynonym": ".configs",
+            "ConfigType": ".configs",
+            "ConsumerGroupDescription": ".groups",
+            "CreatedTopic": ".topic_changes",
+            "DelegationTokenInfo": ".tokens",
+            "ElectionType": ".elections",
+            "FeatureMetadata": ".features",
+            "FeatureUpdate": ".features",
+            "FeatureVersions": ".features",
+            "GroupListing": ".groups",
+            "ListedOffset": ".offsets",
+            "LogDirDescription": ".log_dirs",
+            "MemberDescription": ".groups",
+            "MemberToRemove": ".groups",
+            "NewPartitions": ".topic_changes",
+            "NewTopic": ".topics",
+            "OffsetSpec": ".offsets",
+            "PartitionDescription": ".topic_descriptions",
+            "PartitionLag": ".group_offsets",
+            "PartitionReassignment": ".reassignments",
+            "PatternType": ".acl_types",
+            "ProducerIdAndEpoch": ".transactions",
+            "ProducerState": ".producers",
+            "QuorumInfo": ".quorum",
+            "QuorumReplica": ".quorum",
+            "QuotaName": ".quotas",
+            "RaftVoterEndpoint": ".quorum",
+            "ReplicaInfo": ".log_dirs",
+            "ReplicaLogDirInfo": ".log_dirs",
+            "ResourceType": ".acl_types",
+            "ScramCredential": ".scram_users",
+            "ScramMechanism": ".scram_users",
+            "ShareGroupDescription": ".share_groups",
+            "ShareMemberDescription": ".share_groups",
+            "SharePartitionOffset": ".group_offsets",
+            "StreamsGroupDescription": ".streams_groups",
+            "StreamsMemberDescription": ".streams_groups",
+            "StreamsSubtopology": ".streams_groups",
+            "StreamsTasks": ".streams_groups",
+            "StreamsTopicInfo": ".streams_groups",
+            "TopicDescription": ".topic_descriptions",
+            "TopicListing": ".topic_descriptions",
+            "TopicPartitionReplica": ".log_dirs",
+            "TransactionDescription": ".transactions",
+            "TransactionListing": ".transactions",
+            "UpgradeType": ".features",
+            "UserScramCredentialDeletion": ".scram_users",
+            "UserScramCredentialUpsertion": ".scram_users",
+        },
+    )

@@ -12,7 +12,14 @@ import pytest
 
 from tests.support.environment import ROOT
 
-LAZY_PACKAGES = ["kproto.client", "kproto.protocol.sasl", "kproto.records", "kproto.security"]
+LAZY_PACKAGES = [
+    "kproto.client",
+    "kproto.client.admin",
+    "kproto.codecs",
+    "kproto.protocol.sasl",
+    "kproto.records",
+    "kproto.security",
+]
 
 #: The modules that a plain consumer without TLS and SASL does not need.
 UNUSED_BY_CONSUMERS = (
