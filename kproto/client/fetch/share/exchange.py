@@ -354,9 +354,13 @@ class ShareExchange:
         if remedy is ShareRemedy.REFRESH:
             self._refresh.start(self._groups.topics_at(node.node))
         if remedy is ShareRemedy.RAISE or not has_time:
-            node.attempts.succeeded()
-            node.attempts.failed(error, self._clock.monotonic())
-            self._listener.on_error(error)
+            self._raise(node, error)
+
+    def _raise(self, node: ShareNode, error: KprotoError) -> None:
+        """Makes the next poll raise the error; the time limit of the node starts again."""
+        node.attempts.succeeded()
+        node.attempts.failed(error, self._clock.monotonic())
+        self._listener.on_error(error)
 
     def _on_failure(self, node: ShareNode, sent: list[SentAcks], error: KprotoError) -> None:
         """Handles a lost connection or a timeout: the broker releases the acquired records."""
@@ -369,6 +373,4 @@ class ShareExchange:
         self._refresh.start(self._groups.topics_at(node.node))
         has_time = node.attempts.failed(error, self._clock.monotonic())
         if isinstance(error, UnsupportedVersionError) or not has_time:
-            node.attempts.succeeded()
-            node.attempts.failed(error, self._clock.monotonic())
-            self._listener.on_error(error)
+            self._raise(node, error)
