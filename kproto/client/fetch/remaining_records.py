@@ -24,7 +24,7 @@ class RemainingRecords:
     with its decoded headers, and the garbage collector does not visit them. A single list would
     keep all records until its end; without headers, that takes less time.
 
-    One thread may step the iterator while another thread reads the offsets. The other thread then
+    A thread may step the iterator while another thread reads the offsets. The other thread then
     gets the offset before or after a step, never a later one.
     """
 
