@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import select
-import stat
 import sys
 from typing import Final
 
 from ..clock import SYSTEM_CLOCK
+from .output import output_and_kind
 
 __all__ = ["until_output_is_closed"]
 
@@ -27,14 +26,11 @@ async def until_output_is_closed() -> None:
 
 
 def _poll_of_output() -> select.poll | None:
-    if sys.platform == "win32":
+    found = output_and_kind()
+    if found is None or sys.platform == "win32":
         return None
-    try:
-        descriptor = sys.stdout.fileno()
-        mode = os.fstat(descriptor).st_mode
-    except (OSError, ValueError):  # closed, or replaced by an object without a file
-        return None
-    if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+    descriptor, is_pipe = found
+    if not is_pipe:
         return None
     poll = select.poll()
     poll.register(descriptor, 0)  # POLLERR and POLLHUP are always reported

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["PieceWriter", "write_all"]
+__all__ = ["PieceWriter", "output_and_kind", "write_all"]
 
 #: Bytes that a pipe or terminal takes at once when `poll` reports it as writable.
 _WRITABLE_BYTES: Final = getattr(select, "PIPE_BUF", 512)
@@ -66,8 +66,11 @@ def whole_pieces(pieces: Sequence[bytes], size: int) -> int:
     return len(pieces)
 
 
-def _pollable_output() -> int | None:
-    """Returns the descriptor of standard output if it is a pipe or a terminal, else None."""
+def output_and_kind() -> tuple[int, bool] | None:
+    """Returns the descriptor of standard output, and whether it is a pipe.
+
+    Returns None if it has no descriptor, and on a system without `poll`.
+    """
     if sys.platform == "win32":
         return None
     try:
@@ -75,7 +78,15 @@ def _pollable_output() -> int | None:
         mode = os.fstat(descriptor).st_mode
     except (OSError, ValueError):  # closed, or replaced by an object without a file
         return None
-    is_pipe = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return descriptor, stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _pollable_output() -> int | None:
+    """Returns the descriptor of standard output if it is a pipe or a terminal, else None."""
+    found = output_and_kind()
+    if found is None:
+        return None
+    descriptor, is_pipe = found
     return descriptor if is_pipe or os.isatty(descriptor) else None
 
 
