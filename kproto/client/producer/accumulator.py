@@ -169,22 +169,29 @@ class RecordAccumulator:
         values: Sequence[bytes],
         start: int,
         timestamp: int,
+        headers: Sequence[Headers] | None = None,
     ) -> tuple[ProducerBatch, int, int]:
         """Appends record `start`, and as many of the next records as fit into its batch.
 
         Returns the batch, the index of record `start` in the batch, and the number of appended
         records, which is at most `_MOST_RUN`. Record `i` has the key `keys[i]`, the value
-        `values[i]` and no headers; all have `timestamp` in ms.
+        `values[i]`, and the headers `headers[i]`, or none if `headers` is None; all have
+        `timestamp` in ms.
         """
         end = start + _MOST_RUN
         batch = self.open_batch(topic, partition)
         content = GrowingBatch() if batch is None else batch.content
         position = content.count
         appended, grown = content.append_run(
-            keys[start:end], values[start:end], timestamp, self.batch_bytes
+            keys[start:end],
+            values[start:end],
+            timestamp,
+            self.batch_bytes,
+            None if headers is None else headers[start:end],
         )
         if not appended:
-            batch, position = self.add(topic, partition, keys[start], values[start], (), timestamp)
+            its = () if headers is None else headers[start]
+            batch, position = self.add(topic, partition, keys[start], values[start], its, timestamp)
             return batch, position, 1
         if batch is None:
             batch = self._open_batch(topic, partition, content)

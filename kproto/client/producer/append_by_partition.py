@@ -123,6 +123,7 @@ class RecordsByPartition:
         "_keys",
         "_remaining",
         "_run",
+        "_run_headers",
         "_run_keys",
         "_run_values",
         "_source",
@@ -214,22 +215,23 @@ class RecordsByPartition:
         is_all = len(indexes) == len(self._keys)
         self._run_keys = self._keys if is_all else items_at(indexes, self._keys)
         self._run_values = self._values if is_all else items_at(indexes, self._values)
+        self._run_headers: Sequence[Headers] | None = None
+        if self._headers:
+            self._run_headers = self._headers if is_all else items_at(indexes, self._headers)
         self._done = 0
 
     def _append_run(self, timestamp: int) -> None:
-        accumulator, topic, headers = self._accumulator, self._topic, self._headers
-        keys, values, done = self._run_keys, self._run_values, self._done
         partition, indexes = self._run
         rank = len(self._acks)
-        if headers:
-            batch, position = accumulator.add(
-                topic, partition, keys[done], values[done], headers[indexes[done]], timestamp
-            )
-            appended = 1
-        else:
-            batch, position, appended = accumulator.add_run(
-                topic, partition, keys, values, done, timestamp
-            )
+        batch, position, appended = self._accumulator.add_run(
+            self._topic,
+            partition,
+            self._run_keys,
+            self._run_values,
+            self._done,
+            timestamp,
+            self._run_headers,
+        )
         self._acks.add_run(rank, batch, position)
         self._acks.set_count(rank + appended)
         self._done += appended

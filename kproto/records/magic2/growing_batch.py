@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import accumulate, chain, repeat
+from itertools import accumulate
 from operator import add
 from typing import TYPE_CHECKING, Final
 
@@ -21,10 +21,11 @@ from ..varints import VARINTS, encode_varint, read_varint
 from . import batch_header
 from .record_batch import RecordBatch
 from .record_decoding import RecordReader
-from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_exact, encode_head, encode_record
+from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_head, encode_record
+from .run_encoding import encode_run, encode_values, encoded_lengths, join_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ...wire.buffers import BytesLike
     from ..header_block import Header
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["GrowingBatch"]
 
-#: The most bytes of a record of `append_run` besides its key and value: the length of the record
-#: (5), attributes (1), timestamp delta (10), offset delta (5), the lengths of key and value (10)
-#: and the number of headers (1).
+#: The most bytes of a record of `append_run` besides its key, value and headers: the length of the
+#: record (5), attributes (1), timestamp delta (10), offset delta (5), the lengths of key and value
+#: (10) and the number of headers (1).
 _MOST_RUN_OVERHEAD: Final = 32
 
 #: The encoded offset deltas. The list grows with the largest batch, to at most `_MAX_DELTAS` items.
@@ -42,8 +43,11 @@ _MOST_RUN_OVERHEAD: Final = 32
 _DELTAS: Final = list(VARINTS)
 _MAX_DELTAS: Final = 65_536
 
-#: With fewer values, `_encode_values` takes more time than `_encode_run`.
+#: With fewer values, `encode_values` takes more time than `encode_run`.
 _LEAST_BY_SIZE: Final = 64
+
+#: Up to this number of records with headers are encoded, even if fewer of them may fit.
+_LEAST_ENCODED: Final = 16
 
 
 class GrowingBatch:
@@ -166,46 +170,76 @@ class GrowingBatch:
         return size
 
     def append_run(
-        self, keys: Sequence[bytes] | None, values: Sequence[bytes], timestamp: int, limit: int
+        self,
+        keys: Sequence[bytes] | None,
+        values: Sequence[bytes],
+        timestamp: int,
+        limit: int,
+        headers: Sequence[Sequence[Header]] | None = None,
     ) -> tuple[int, int]:
-        """Appends records without headers, as many of them as certainly fit.
+        """Appends records, as many of them as certainly fit.
 
         Returns the number of appended records, and by how many bytes the batch grew. Record `i` has
-        the key `keys[i]`, or no key if `keys` is None, and the value `values[i]`; all have
-        `timestamp` in ms. The first record that is left out may still fit: pass this record to
-        `append`.
+        the key `keys[i]`, or no key if `keys` is None, the value `values[i]`, and the headers
+        `headers[i]`, or none if `headers` is None; all have `timestamp` in ms. The first record
+        that is left out may still fit: pass this record to `append`. Raises one of
+        `ENCODE_FAILURES`, and appends no record, if a header has a wrong type.
         """
         count = self.count
-        number = len(values)
+        number = max(0, min(len(values), _MAX_DELTAS - count))
         sizes = list(map(len, values))
         payload = sum(sizes) + (0 if keys is None else sum(map(len, keys)))
-        if self.size_in_bytes + payload + number * _MOST_RUN_OVERHEAD > limit:
+        if self.size_in_bytes + payload + len(values) * _MOST_RUN_OVERHEAD > limit:
             of_both: Iterable[int] = sizes if keys is None else map(add, sizes, map(len, keys))
             ends = list(accumulate(map(_MOST_RUN_OVERHEAD.__add__, of_both)))
-            number = bisect_right(ends, limit - self.size_in_bytes)
+            number = min(number, bisect_right(ends, limit - self.size_in_bytes))
+        if not number:
+            return 0, 0
+        if number < len(values):
             values, sizes = values[:number], sizes[:number]
             keys = None if keys is None else keys[:number]
-        if not number or count + number > _MAX_DELTAS:
-            return 0, 0
+            headers = None if headers is None else headers[:number]
         while count + number > len(_DELTAS):
             _extend_deltas()
         if timestamp != self.timestamp:
             self.stamp(timestamp)
         deltas = _DELTAS[count : count + number]
-        try:
-            if keys is None and number >= _LEAST_BY_SIZE and not __compiled__:
-                encoded = _encode_values(self.head, deltas, values, sizes)
-            else:
-                bodies = _encode_run(self.head, deltas, keys, values)
-                lengths = [VARINTS[len(body)] for body in bodies]
-                encoded = b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
-        except IndexError:  # a length exceeds the table
-            return 0, 0
+        if headers is not None:
+            bodies = self._encode_with_headers(deltas, keys, values, headers, limit)
+            number, encoded = len(bodies), join_records(bodies)
+            if not number:
+                return 0, 0
+        elif keys is None and number >= _LEAST_BY_SIZE and not __compiled__:
+            encoded = encode_values(self.head, deltas, values, sizes)
+        else:
+            encoded = join_records(encode_run(self.head, deltas, keys, values))
         self.parts.append(encoded)
         size = len(encoded)
         self.count = count + number
         self.size_in_bytes += size
         return number, size
+
+    def _encode_with_headers(
+        self,
+        deltas: Sequence[bytes],
+        keys: Sequence[bytes] | None,
+        values: Sequence[bytes],
+        headers: Sequence[Sequence[Header]],
+        limit: int,
+    ) -> list[bytes]:
+        """Encodes records for `append_run`, as many of them as fit; the size of the first record
+        determines how many are encoded.
+        """
+        room = limit - self.size_in_bytes
+        if len(values) > _LEAST_ENCODED:
+            key = None if keys is None else keys[0]
+            first = encode_record(self.head, deltas[0], key, values[0], headers[0])
+            most = max(room // len(first), _LEAST_ENCODED)
+            deltas, values, headers = deltas[:most], values[:most], headers[:most]
+            keys = None if keys is None else keys[:most]
+        bodies = encode_run(self.head, deltas, keys, values, headers)
+        sizes = map(add, map(len, bodies), map(len, encoded_lengths(bodies)))
+        return bodies[: bisect_right(list(accumulate(sizes)), room)]
 
     def build(
         self,
@@ -309,69 +343,3 @@ def _extend_deltas() -> None:
     """Doubles `_DELTAS`."""
     known = len(_DELTAS)
     _DELTAS.extend(encode_varint(delta) for delta in range(known, 2 * known))
-
-
-def _encode_run(
-    head: bytes, deltas: Sequence[bytes], keys: Sequence[bytes] | None, values: Sequence[bytes]
-) -> list[bytes]:
-    """Encodes records without headers, and without the lengths in front of them.
-
-    Raises IndexError if the length of a key or value exceeds the table of varints.
-    """
-    if __compiled__:
-        each_key: Iterable[bytes | None] = repeat(None, len(values)) if keys is None else keys
-        return [
-            encode_exact(head, delta, key, value, ())
-            for delta, key, value in zip(deltas, each_key, values, strict=True)
-        ]
-    join, varints = b"".join, VARINTS
-    if keys is None:
-        return [
-            join((head, delta, NULL, varints[len(value)], value, NO_HEADERS))
-            for delta, value in zip(deltas, values, strict=True)
-        ]
-    return [
-        join((head, delta, varints[len(key)], key, varints[len(value)], value, NO_HEADERS))
-        for delta, key, value in zip(deltas, keys, values, strict=True)
-    ]
-
-
-def _encode_values(
-    head: bytes, deltas: Sequence[bytes], values: Sequence[bytes], sizes: Sequence[int]
-) -> bytes:
-    """Encodes records without keys and headers, with the lengths in front of them.
-
-    Records whose offset deltas and values have the same sizes differ in only these two fields, so
-    that their other bytes are made once for each size. `sizes` has the length of each value, of
-    which there is at least one. Raises IndexError if a length exceeds the table of varints.
-    """
-    distinct, varints = set(sizes), VARINTS
-    others = len(head) + len(NULL) + len(NO_HEADERS)
-    between = {size: NULL + varints[size] for size in distinct}
-    first: list[bytes] = []
-    start = 0
-    while start < len(values):
-        width = len(deltas[start])
-        end = bisect_right(deltas, width, start, key=len)
-        before = {
-            # It ends the record before as well: with no headers.
-            size: NO_HEADERS + varints[others + width + len(varints[size]) + size] + head
-            for size in distinct
-        }
-        first += _by_size(before, sizes[start:end])
-        start = end
-    first[0] = first[0][len(NO_HEADERS) :]
-    # Assigning the fields as columns takes half the time of chaining the rows of a zip.
-    parts = [NO_HEADERS] * (4 * len(values) + 1)
-    parts[0:-1:4] = first
-    parts[1::4] = deltas
-    parts[2::4] = _by_size(between, sizes)
-    parts[3::4] = values
-    return b"".join(parts)
-
-
-def _by_size(made: Mapping[int, bytes], sizes: Sequence[int]) -> list[bytes]:
-    """Returns the bytes of each size; `made` has the bytes of these sizes, and of no other."""
-    if len(made) == 1:
-        return [made[sizes[0]]] * len(sizes)
-    return list(map(made.__getitem__, sizes))

@@ -30,6 +30,7 @@ __all__ = [
     "encode_exact",
     "encode_head",
     "encode_record",
+    "header_prefixes",
 ]
 
 #: The encoded length of a null key or value: -1.
@@ -244,6 +245,19 @@ def _append(
 
 def _length(size: i64) -> bytes:
     return VARINTS[size] if size < _TABLE_SIZE else encode_varint(size)
+
+
+def header_prefixes(name: str) -> list[bytes]:
+    """Returns the bytes before a header value of 0, 1, 2 … bytes: the name with both lengths.
+
+    The list has `_MAX_PREFIX_SIZE` items. Raises one of `ENCODE_FAILURES` for a name that is no
+    str, or that cannot be encoded.
+    """
+    prefixes = _header_prefixes.get(name)
+    if prefixes is None:
+        _encode_header_name(name)
+        prefixes = _header_prefixes[name]
+    return prefixes
 
 
 def _encode_header_name(name: Any) -> bytes:

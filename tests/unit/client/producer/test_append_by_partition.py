@@ -206,7 +206,7 @@ def test_unappended_records_have_the_order_of_the_call(loop: asyncio.AbstractEve
         each._replace(headers=tuple(each.headers)) if not each.headers else each for each in records
     ]
     found.begin()
-    for _ in range(7):  # a record at a time, because some records have headers
+    for _ in range(4):  # each call fills a batch, or appends the last records of a partition
         assert found.append_next(NOW_MS)
     appended = [
         record.key
@@ -214,7 +214,7 @@ def test_unappended_records_have_the_order_of_the_call(loop: asyncio.AbstractEve
         for batch in queue.pending
         for record in batch.content.records()
     ]
-    assert len(appended) == 7
+    assert 12 < len(appended) < 50
     assert found.unappended() == [each for each in records if each.key not in appended]
 
 

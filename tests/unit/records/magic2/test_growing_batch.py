@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.records import ENCODE_FAILURES, GrowingBatch, NewRecord, encode_batch
+from kproto.records.magic2 import growing_batch, run_encoding
 from kproto.wire.errors import CorruptBatchError
 
 from ..batches import T, contents, new_records
@@ -109,37 +110,97 @@ def test_a_batch_never_exceeds_its_limit(records: list[NewRecord], limit: int) -
     assert batch.build() == encode_batch(accepted)
 
 
-sizes = st.integers(0, 150) | st.sampled_from([8190, 8191, 8192, 20_000])
+sizes = st.integers(0, 150) | st.sampled_from([8_180, 8_190, 8_191, 8_192, 20_000])
+header_values = st.none() | st.binary(max_size=30) | st.sampled_from([bytes(127), bytes(9_000)])
+
+
+@st.composite
+def headers_of_runs(draw: st.DrawFn, records: int) -> list[list[tuple[str, bytes | None]]] | None:
+    """Returns the headers of each record: often with the same names; None for no headers."""
+    if draw(st.booleans()):
+        return None
+    names = draw(st.lists(st.text(max_size=5), max_size=3))
+    may_differ = draw(st.booleans())
+    of_name = header_values if draw(st.booleans()) else st.binary(max_size=127)
+    return [
+        [
+            (name, draw(of_name))
+            for name in (draw(st.permutations(names)) if may_differ else names)
+            if not may_differ or draw(st.booleans())
+        ]
+        for _ in range(records)
+    ]
 
 
 @given(
-    st.integers(0, 200) | st.sampled_from([8_100, 8_192, 16_380]),
+    st.integers(0, 200) | st.sampled_from([8_100, 8_192, 65_530]),
     st.lists(sizes, min_size=1, max_size=150),
     st.none() | st.integers(0, 100),
     st.integers(0, 5_000),
     st.booleans() | st.integers(100, 60_000),
+    st.data(),
 )
 def test_a_run_of_records_has_the_bytes_of_records_appended_alone(
-    before: int, sizes: list[int], key_size: int | None, delta: int, limit: int
+    before: int,
+    sizes: list[int],
+    key_size: int | None,
+    delta: int,
+    limit: int,
+    data: st.DataObject,
 ) -> None:
     limit = limit if limit > 1 else NO_BOUND
-    run, alone = GrowingBatch(), GrowingBatch()
-    for batch in (run, alone):
-        for _ in range(before):
-            batch.append(None, b"", (), T, NO_BOUND)
+    run, alone = filled(before), filled(before)
     values = [bytes([at % 256]) * size for at, size in enumerate(sizes)]
     keys = None if key_size is None else [bytes([at]) * key_size for at in range(len(values))]
-    taken, grown_by = run.append_run(keys, values, T + delta, limit)
+    headers = data.draw(headers_of_runs(len(values)))
+    taken, grown_by = run.append_run(keys, values, T + delta, limit, headers)
     assert run.count == before + taken
     for at, value in enumerate(values[:taken]):
-        grown_by -= alone.append(None if keys is None else keys[at], value, (), T + delta, NO_BOUND)
+        key = None if keys is None else keys[at]
+        its = () if headers is None else headers[at]
+        grown_by -= alone.append(key, value, its, T + delta, NO_BOUND)
     assert grown_by == 0
     if taken:
         assert b"".join(run.parts) == b"".join(alone.parts)
         assert run.size_in_bytes == alone.size_in_bytes <= limit
         assert run.build() == alone.build()
-    elif limit == NO_BOUND:
-        assert max(sizes) >= 8_180, "short records are not appended"
+    if limit == NO_BOUND:
+        assert run.count == min(before + len(values), 65_536), "a record is left out"
+
+
+def filled(count: int) -> GrowingBatch:
+    """Returns a batch of `count` empty records."""
+    batch = GrowingBatch()
+    while batch.count < count:
+        batch.append_run(None, [b""] * (count - batch.count), T, NO_BOUND)
+    return batch
+
+
+def test_a_run_encodes_few_more_records_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+
+    def counting(
+        head: bytes, deltas: list[bytes], keys: list[bytes], values: list[bytes], headers: Any
+    ) -> list[bytes]:
+        encoded.append(len(values))
+        return run_encoding.encode_run(head, deltas, keys, values, headers)
+
+    monkeypatch.setattr(growing_batch, "encode_run", counting)
+    values, keys = [b"v"] * 1_000, [b"k"] * 1_000
+    taken, _ = GrowingBatch().append_run(keys, values, T, 5_000, [[("h", bytes(100))]] * 1_000)
+    assert taken > 40
+    assert encoded in ([taken], [taken + 1])
+
+
+@pytest.mark.parametrize("bad", [[("h",)], [("h", 7)], [(b"h", b"v")], [("\ud800", b"v")], ["h"]])
+def test_a_run_with_bad_headers_is_refused_whole(bad: Any) -> None:
+    batch = filled(3)
+    before = batch.build()
+    with pytest.raises(ENCODE_FAILURES):
+        batch.append_run([b"k"] * 2, [b"v"] * 2, T, NO_BOUND, [[("h", b"v")], bad])
+    with pytest.raises(ENCODE_FAILURES):
+        batch.append_run([b"k"] * 2, [b"v"] * 2, T, NO_BOUND, [bad, bad])
+    assert batch.build() == before
 
 
 BAD: list[tuple[Any, Any, Any, Any]] = [
