@@ -55,12 +55,15 @@ def _read_chunk(
     """Returns the fields of `elements`; None if they must be appended one by one.
 
     Returns None if an element needs validation: an element with another type, with a partition or a
-    timestamp of its own, without a key or a value, or with invalid headers.
+    timestamp of its own, without a key or a value, or with invalid headers. Also returns None for
+    headers if the topic has only one partition: appending record by record then takes less time.
     """
     partitions_of_keys = partitioner.partitions_of_keys
     if partitions_of_keys is None or not elements or type(elements[0]) is not ProducerRecord:
         return None
     if set(map(type, elements)) != _PLAIN:
+        return None
+    if elements[0].headers and len(partitioner.info.partitions) == 1:
         return None
     # Reading one field of all records after the other takes less time than `zip(*elements)`.
     values, keys, headers, timestamps, partitions = [list(map(of, elements)) for of in _FIELDS]

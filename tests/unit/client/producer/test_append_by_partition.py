@@ -83,7 +83,11 @@ def test_same_batches_and_acks_as_record_by_record(
     try:
         fast, slow = Side(loop, partitions), Side(loop, partitions)
         for chunk in chunks:
-            assert take(fast, chunk) is not None
+            if take(fast, chunk) is None:
+                assert partitions == 1
+                assert chunk[0].headers, "only records with headers are left"
+                for record in chunk:
+                    fast.add(record)
             for record in chunk:
                 slow.add(record)
         assert fast.contents() == slow.contents()
