@@ -114,8 +114,8 @@ class Bench:
         self._clients = clients
         self._byte_code = byte_code
         self._stamp = int(time.time())
-        # By headers (with or without), and the number of partitions: the topic.
-        self._filled: dict[tuple[bool, int], str] = {}
+        # By headers (with or without), few or many records, and the number of partitions: the topic.
+        self._filled: dict[tuple[bool, bool, int], str] = {}
 
     def warm(self) -> None:
         """Warms up the broker's JIT compiler, and makes Python cache the clients' byte code."""
@@ -157,22 +157,24 @@ class Bench:
     def _topic_for(self, row: Row, client: str) -> Iterator[str]:
         """Yields a new topic or, if `row.reads` is set, a filled topic that several rows share."""
         if row.reads:
-            yield self._filled_topic(row.partitions, headers=row.headers)
+            yield self._filled_topic(row.partitions, headers=row.headers, few=row.few)
             return
         with self._topic(f"own-{client}", row.partitions) as topic:
             if row.few:
                 asyncio.run(fill_topic(self._bootstrap, topic, FEW, headers=False))
             yield topic
 
-    def _filled_topic(self, partitions: int, *, headers: bool) -> str:
-        which = headers, partitions
+    def _filled_topic(self, partitions: int, *, headers: bool, few: bool) -> str:
+        which = headers, few, partitions
         if which not in self._filled:
-            topic = f"bench-{self._stamp}-{'headers' if headers else 'keys'}-{partitions}"
+            records = FEW if few else self._records
+            name = f"{'headers' if headers else 'keys'}-{records}-{partitions}"
+            topic = f"bench-{self._stamp}-{name}"
             self._tell(f"filling {topic}")
             asyncio.run(make_topic(self._bootstrap, topic, partitions))
             self._filled[which] = topic
             filling = fill_topic(
-                self._bootstrap, topic, self._records, headers=headers, partitions=partitions
+                self._bootstrap, topic, records, headers=headers, partitions=partitions
             )
             asyncio.run(filling)
         return self._filled[which]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from .task import (
     BATCH_BYTES,
@@ -98,7 +99,11 @@ def produce_batch(task: Task) -> TimePerRecord:
     return measured
 
 
-def consumer_of(task: Task) -> Any:
+def consumer_of(task: Task, offset: int = 0) -> Any:
+    """Returns a consumer of all partitions, which starts at `offset`.
+
+    It looks up the log starts only if `offset` is OFFSET_BEGINNING.
+    """
     settings = {
         "bootstrap.servers": task.bootstrap,
         "group.id": "bench",
@@ -108,7 +113,7 @@ def consumer_of(task: Task) -> Any:
     }
     consumer = Consumer(settings)
     partitions = consumer.list_topics(task.topic).topics[task.topic].partitions
-    consumer.assign([TopicPartition(task.topic, partition, 0) for partition in partitions])
+    consumer.assign([TopicPartition(task.topic, partition, offset) for partition in partitions])
     return consumer
 
 
@@ -194,9 +199,9 @@ def concurrent(task: Task) -> TimePerRecord:
     return middle_of_rounds(rounds[1:])
 
 
-def start_consumer(task: Task) -> TimePerRecord:
+def start_consumer(task: Task, offset: int = 0) -> TimePerRecord:
     meter = Meter()
-    consumer = consumer_of(task)
+    consumer = consumer_of(task, offset)
     messages = consumer.consume(1, 30.0)
     measured = meter.stop(1)
     assert [message.error() for message in messages] == [None]
@@ -225,5 +230,6 @@ WORKS: Final[Works] = {
     "send": send,
     "concurrent": concurrent,
     "start, consume": start_consumer,
+    "start at the earliest, consume": partial(start_consumer, offset=OFFSET_BEGINNING),
     "start, produce": start_producer,
 }

@@ -38,8 +38,8 @@ class Row(NamedTuple):
     is missing. `records` is the number of records; None means the number that the user requested.
     `times` is the number of measurements of each client per repetition (`--repeat`). With `keyed`,
     records have a key; with `headers`, records have six headers. With `reads`, the function reads a
-    topic that all rows with equal `headers` share. With `few`, the topic is new and has a few
-    records.
+    topic that all rows with equal `headers`, `few` and `partitions` share; otherwise the topic is
+    new. With `few`, the topic has a few records.
     """
 
     name: str
@@ -151,7 +151,7 @@ def _rows_of_partitions(partitions: int) -> tuple[Row, ...]:
     of = f"{partitions:,} partition{'s' if partitions > 1 else ''}"
     with_aiokafka = partitions < 9_000  # with so many, aiokafka takes minutes
 
-    def works(work: str) -> dict[str, str]:
+    def works(work: str, *, with_aiokafka: bool = with_aiokafka) -> dict[str, str]:
         both = _of(kproto=work, confluent_kafka=work)
         return both | _of(aiokafka=work) if with_aiokafka else both
 
@@ -166,7 +166,8 @@ def _rows_of_partitions(partitions: int) -> tuple[Row, ...]:
         Row(
             f"consume by record_lists(), {of}",
             MeasurementUnit.RATE,
-            works("batches"),
+            # With 100 partitions and more, aiokafka returns all records in one list.
+            works("batches", with_aiokafka=partitions < 100),
             reads=True,
             partitions=partitions,
         ),
@@ -187,8 +188,35 @@ def _rows_of_partitions(partitions: int) -> tuple[Row, ...]:
     )
 
 
+def _start_rows(partitions: int) -> tuple[Row, ...]:
+    of = f"{partitions:,} partition{'s' if partitions > 1 else ''}"
+    earliest = _of(kproto="start, consume", confluent_kafka="start at the earliest, consume")
+    if partitions < 9_000:
+        earliest |= _of(aiokafka="start, consume")
+    return tuple(
+        Row(
+            name,
+            MeasurementUnit.MILLISECONDS,
+            works,
+            records=1,
+            times=TIMES,
+            reads=True,
+            few=True,
+            partitions=partitions,
+        )
+        for name, works in (
+            (f"start to the first record consumed, {of}", earliest),
+            (
+                f"start at offset 0 to the first record consumed, {of}",
+                _of(kproto="start at offset 0, consume", confluent_kafka="start, consume"),
+            ),
+        )
+    )
+
+
 PARTITION_ROWS: Final = (
     *(row for partitions in PARTITIONS for row in _rows_of_partitions(partitions)),
+    *(row for partitions in PARTITIONS for row in _start_rows(partitions)),
     *(
         row
         for partitions in (12, 1_000)
