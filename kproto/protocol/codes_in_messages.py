@@ -38,8 +38,11 @@ def error_codes_in(message: Message) -> Iterator[int]:
             value = getattr(struct, name)
             if isinstance(value, Struct):
                 pending.append(value)
-            elif isinstance(value, list):
-                pending += value
+            elif isinstance(value, list) and value:
+                if _shape_of(type(value[0])).struct_fields:
+                    pending += value
+                else:  # often thousands of partitions
+                    yield from [each.error_code for each in value]
 
 
 @lru_cache(maxsize=1024)  # more than there are structs in all responses

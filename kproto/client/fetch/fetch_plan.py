@@ -137,6 +137,16 @@ class FetchPlanner:
         )
 
     @property
+    def _has_excluded(self) -> bool:
+        return bool(
+            self.paused
+            or self.under_backpressure
+            or self.awaiting_callback
+            or self.awaiting_assignment
+            or self.to_restart
+        )
+
+    @property
     def is_finished(self) -> bool:
         """True if everything before the ends of all partitions was fetched."""
         unfinished = self._unfinished
@@ -171,12 +181,15 @@ class FetchPlanner:
             changed.update(dict.fromkeys(self._partitions))
         self._mark_due(now)
         plan = FetchPlan({}, {}, {}, [], _NEVER)
+        has_excluded = self._has_excluded
+        self._unfinished.update(changed)
         for tp in list(changed):
-            self._unfinished[tp] = None
             state = self._partitions.get(tp)
             node = None
             is_planned = True
-            if state is None or not self._may_request(state, now):
+            if state is None or (has_excluded and self.is_excluded(tp)):
+                pass
+            elif not self._may_request(state, now):
                 pass
             elif (node := leader_since(*tp, state.metadata_since)) is None:
                 plan.unknown_leaders.append(state)
@@ -202,10 +215,8 @@ class FetchPlanner:
     def _may_request(self, state: TopicPartitionState, now: float) -> bool:
         if state.fetch_state is FetchState.INITIALIZING or state.is_at_end:
             return False
-        if self.is_excluded(state.tp):
-            return False
-        if state.attempts.not_before > now:
-            self._mark_at(state.attempts.not_before, state.tp)
+        if state.retry_at > now:
+            self._mark_at(state.retry_at, state.tp)
             return False
         return True
 
@@ -229,8 +240,9 @@ class FetchPlanner:
         fetches = self._nodes.get(node) or self._nodes.setdefault(node, NodeFetches())
         fetches.states[tp] = state
         fetches.changed[tp] = None
-        fetches.leader_until = max(fetches.leader_until, state.leader_until)
-        if state.attempts.count:
+        if state.leader_until > fetches.leader_until:
+            fetches.leader_until = state.leader_until
+        if state.failure_count:
             fetches.retrying[tp] = state
 
     def _count_topic(self, topic: str) -> None:

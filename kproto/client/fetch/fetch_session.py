@@ -133,7 +133,8 @@ class FetchSession:
         if requested is not None:
             self.partitions[tp] = requested
         if before != requested:
-            self._previous.setdefault(tp, before)
+            if self._epoch != INITIAL_EPOCH:  # a full fetch names all partitions
+                self._previous.setdefault(tp, before)
             self._count(tp[0], before, requested)
 
     def _count(

@@ -155,6 +155,7 @@ class Fetcher:
             self._states[node] = {}
             fetches.changed.update(dict.fromkeys(fetches.states))
         states = self._states[node]
+        topics = view.cluster.topics
         most = self._options.max_partition_fetch_bytes
         for tp in fetches.changed:
             state = fetches.states.get(tp)
@@ -163,7 +164,7 @@ class Fetcher:
                 states.pop(tp, None)
                 continue
             states[tp] = state
-            topic_id = view.cluster.topics[state.topic].topic_id
+            topic_id = topics[state.topic].topic_id
             session.update(
                 tp,
                 RequestedPartition(
@@ -283,13 +284,13 @@ class Fetcher:
             if requested is None or state is None or state is not fetch.states.get(tp):
                 continue
             # A former leader may have sent records that its successor does not have.
-            if (state.position, state.leader_epoch) != (requested.offset, requested.leader_epoch):
+            if state.position != requested.offset or state.leader_epoch != requested.leader_epoch:
                 continue
             try:
                 if data.error_code:
                     self._take_error(node, state, requested, data, fetch.ended_at)
                 else:
-                    self._take_partition(node, state, data, fetch.ended_at)
+                    self._take_partition(node, state, requested, data, fetch.ended_at)
             except KprotoError as fault:
                 faults.append(fault)
                 # A failed partition is fetched last, so that its records take no bytes from others.
@@ -297,7 +298,7 @@ class Fetcher:
         assert fetch.sent is not None, "it was answered"
         # A broker that throttles answers at once, without partitions (KIP-219).
         if fetch.sent.is_full and (found or not response.throttle_time_ms):
-            for topic, partition in fetch.session.partitions.keys() - found.keys():
+            for topic, partition in missing_partitions(fetch.session.partitions, found):
                 faults.append(ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]"))
         if faults:
             raise faults[0]
@@ -330,7 +331,12 @@ class Fetcher:
         self._offsets.back_off({tp: state}, error, now, now)
 
     def _take_partition(
-        self, node: int, state: TopicPartitionState, data: PartitionData, now: float
+        self,
+        node: int,
+        state: TopicPartitionState,
+        requested: RequestedPartition,
+        data: PartitionData,
+        now: float,
     ) -> None:
         self._offsets.on_success(state)
         state.was_fetched = True
@@ -339,11 +345,12 @@ class Fetcher:
         )
         if data.preferred_read_replica not in (NO_REPLICA, node):
             self._prefer_replica(state, data.preferred_read_replica, now)
-        diverging = data.diverging_epoch
-        if diverging.epoch >= 0 and state.preferred_replica == node:
-            self._prefer_leader(state, now)  # a follower may be behind: the leader is asked first
-        elif diverging.epoch >= 0:
-            self._offsets.on_epoch_end(state, EpochEnd(diverging.epoch, diverging.end_offset))
+        # A broker compares epochs only if the request has the last fetched epoch (KIP-595).
+        if requested.last_epoch >= 0 and (diverging := data.diverging_epoch).epoch >= 0:
+            if state.preferred_replica == node:
+                self._prefer_leader(state, now)  # a follower may be behind: the leader is asked
+            else:
+                self._offsets.on_epoch_end(state, EpochEnd(diverging.epoch, diverging.end_offset))
         elif data.records:
             self._take_records(state, data)
         elif state.end is not None and 0 <= data.high_watermark <= state.position < state.end:
@@ -435,6 +442,15 @@ def fetched_partitions(
         if name is not None:
             for data in topic.partitions:
                 yield (name, data.partition_index), data
+
+
+def missing_partitions(
+    requested: Mapping[TopicPartition, object], found: Mapping[TopicPartition, object]
+) -> set[TopicPartition]:
+    """Returns the partitions of `requested` that `found` lacks, often none of thousands."""
+    if found.keys() >= requested.keys():
+        return set()
+    return requested.keys() - found.keys()
 
 
 def leader_hints(fetched: Mapping[TopicPartition, PartitionData]) -> list[LeaderHint]:

@@ -13,7 +13,7 @@ from ...messages.list_offsets_request import (
 from ...messages.list_offsets_response import ListOffsetsResponse
 from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, ConfigurationError, ProtocolError
-from ..metadata.cluster import TopicPartition
+from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .fetch_options import OffsetSpec
 from .old_brokers import check_list_offsets
@@ -48,8 +48,9 @@ async def list_offsets(
     found: dict[TopicPartition, int] = {}
     for offsets in await view.send_to_leaders(partitions, send):
         found |= offsets
-    for topic, partition in partitions:
-        if (topic, partition) not in found:
+    for tp in partitions:
+        if tp not in found:
+            topic, partition = tp
             raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
     return found
 
@@ -105,7 +106,9 @@ def list_offsets_request(
     neither a time nor "earliest" nor "latest".
     """
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
-    for (topic, partition), wanted in partitions.items():
+    epochs = epochs or {}
+    for tp, wanted in partitions.items():
+        topic, partition = tp
         timestamp = wanted if isinstance(wanted, int) else TIMESTAMPS.get(wanted)
         if timestamp is None:
             raise ConfigurationError(
@@ -115,9 +118,12 @@ def list_offsets_request(
         partition_data = ListOffsetsPartition(
             partition_index=partition,
             timestamp=timestamp,
-            current_leader_epoch=(epochs or {}).get((topic, partition), -1),
+            current_leader_epoch=epochs.get(tp, UNKNOWN_EPOCH),
         )
-        by_topic.setdefault(topic, []).append(partition_data)
+        its = by_topic.get(topic)
+        if its is None:
+            its = by_topic[topic] = []
+        its.append(partition_data)
     return ListOffsetsRequest(
         replica_id=-1,
         isolation_level=int(read_committed),
@@ -147,10 +153,13 @@ def offsets_or_errors(
     The offset is -1 if the partition has no offset for the requested time.
     """
     for topic in response.topics:
+        name = topic.name
         for part in topic.partitions:
-            tp = (topic.name, part.partition_index)
+            tp = (name, part.partition_index)
             if part.error_code:
                 what = f"listing offsets of {topic.name}[{part.partition_index}]"
                 yield tp, error_of_code(part.error_code, what)
             else:
-                yield tp, part.old_style_offsets[0] if part.old_style_offsets else part.offset
+                # Only v0 has old-style offsets, and no offset.
+                is_new = part.offset >= 0 or not part.old_style_offsets
+                yield tp, part.offset if is_new else part.old_style_offsets[0]

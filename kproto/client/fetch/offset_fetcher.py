@@ -234,7 +234,7 @@ class OffsetFetcher:
         ends_at = now + self._view.settings.api_timeout_ms / 1000
         for state in states:
             state.on_attempt_started(now)
-            ends_at = min(ends_at, state.attempts.ends_at(now))
+            ends_at = min(ends_at, state.attempt_ends_at(now))
         return ends_at
 
     def current(
@@ -270,7 +270,7 @@ class OffsetFetcher:
             self._view.observer.retried("fetch", error, state.attempts, *tp)
 
     def on_success(self, state: TopicPartitionState) -> None:
-        if state.attempts.count:
+        if state.failure_count:
             self._view.observer.recovered("fetch", state.topic, state.partition)
         state.on_success()
 

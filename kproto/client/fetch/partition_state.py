@@ -40,6 +40,7 @@ NO_POSITION: Final = -1
 NO_REPLICA: Final = -1
 
 _LONG_AGO: Final = float("-inf")
+_NEVER: Final = float("inf")
 
 #: Errors of a deleted partition. The group leader notices the deletion, and revokes the partition.
 _DELETED: Final = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
@@ -125,14 +126,15 @@ class TopicPartitionState:
     """
 
     __slots__ = (
+        "_attempts",
+        "_epochs",
+        "_settings",
         "assignment_epoch",
-        "attempts",
         "broken_at",
         "changed",
         "commits_start",
         "committed_baseline",
         "end",
-        "epochs",
         "fetch_state",
         "group_committed",
         "has_no_commit",
@@ -169,24 +171,24 @@ class TopicPartitionState:
         #: The topic and the number of the partition; all dicts of partitions share this key.
         self.tp = tp
         self.topic, self.partition = tp
-        #: The partitions that the next fetch plan looks at.
-        self.changed: dict[TopicPartition, None] = {}
+        #: The partitions that the next fetch plan looks at; None until the consumer has the state.
+        self.changed: dict[TopicPartition, None] | None = None
         self.position = position
         self.end = end
         self.assignment_epoch = assignment_epoch
-        is_known = position != NO_POSITION
-        self.fetch_state = FetchState.FETCHING if is_known else FetchState.INITIALIZING
+        self.fetch_state = _I if position == NO_POSITION else _F
         self.reset_strategy: OffsetSpec = "earliest"
         self.has_no_commit = False
         self.commits_start = False
-        self.attempts = Attempts(settings)
+        self._settings = settings
+        self._attempts: Attempts | None = None
         self.processed_bitmap: ProcessedBitmap | None = None
         self.metadata_since = _LONG_AGO
         self.was_fetched = False
         self.broken_at = NO_POSITION
         self.last_epoch = UNKNOWN_EPOCH
         self.leader_epoch = UNKNOWN_EPOCH
-        self.epochs = EpochHistory(max(position, 0), UNKNOWN_EPOCH)
+        self._epochs: EpochHistory | None = None
         self.preferred_replica: int | None = None
         self.replica_until = _LONG_AGO
         self.leader_until = _LONG_AGO
@@ -198,6 +200,26 @@ class TopicPartitionState:
         self.group_committed = 0
         self.user_committed = 0
         self.committed_baseline = NO_POSITION
+
+    @property
+    def attempts(self) -> Attempts:
+        """The failed attempts since the last success; created at the first access.
+
+        Thousands of partitions may never fail: `failure_count` and `retry_at` do not create it.
+        """
+        if self._attempts is None:
+            self._attempts = Attempts(self._settings)
+        return self._attempts
+
+    @property
+    def failure_count(self) -> int:
+        """The number of failed attempts since the last success."""
+        return 0 if self._attempts is None else self._attempts.count
+
+    @property
+    def retry_at(self) -> float:
+        """The end of the backoff in seconds of the clock; minus infinity if there was no failure."""
+        return _LONG_AGO if self._attempts is None else self._attempts.not_before
 
     @property
     def has_position(self) -> bool:
@@ -214,7 +236,8 @@ class TopicPartitionState:
 
         Call it after each change of the position, the end, an epoch, a backoff or a replica.
         """
-        self.changed[self.tp] = None
+        if self.changed is not None:
+            self.changed[self.tp] = None
 
     def transition(self, event: FetchStateEvent) -> None:
         """Changes the fetch state by `TRANSITIONS`, and marks the partition as changed.
@@ -242,7 +265,7 @@ class TopicPartitionState:
         self.processed_bitmap = None
         # A leader of a newer epoch must validate that its log has that record (KIP-320).
         self.last_epoch = self.leader_epoch = epoch
-        self.epochs = EpochHistory(offset, epoch)
+        self._start_epochs(offset, epoch)
         self._on_new_position(offset)
 
     def await_reset(self, strategy: OffsetSpec) -> None:
@@ -284,7 +307,7 @@ class TopicPartitionState:
     def _on_reset(self, offset: int, *, is_overtaken: bool) -> None:
         if not is_overtaken:  # if only the log start has moved, later offsets stay processed
             self.processed_bitmap = None
-        self.epochs = EpochHistory(offset, UNKNOWN_EPOCH)
+        self._start_epochs(offset, UNKNOWN_EPOCH)
         self.user_committed = min(self.user_committed, offset)
         self.initial_offset = min(self.initial_offset, offset)
         self._on_new_position(offset)
@@ -300,7 +323,7 @@ class TopicPartitionState:
         if self.end is not None:
             self.end = min(self.end, max(log_end, position))
         self.processed_bitmap = None
-        self.epochs = EpochHistory(position, last_epoch)
+        self._start_epochs(position, last_epoch)
         self.user_committed = min(self.user_committed, position)  # other records may be there now
         self.initial_offset = min(self.initial_offset, position)
         self._on_new_position(position)
@@ -316,7 +339,9 @@ class TopicPartitionState:
         self.transition(FetchStateEvent.FETCHED)
         self.position = position
         self.last_epoch = last_epoch
-        self.epochs.add(epochs)
+        if self._epochs is None:
+            self._epochs = EpochHistory(position, UNKNOWN_EPOCH)
+        self._epochs.add(epochs)
 
     def rewind(self, position: int) -> None:
         """Moves the position back to `position`: later batches were dropped and are fetched again.
@@ -326,7 +351,7 @@ class TopicPartitionState:
         if self.fetch_state is FetchState.AWAIT_RESET:
             self.transition(FetchStateEvent.POSITION_SET)
         self.position = position
-        self.last_epoch = self.epochs.rewind(position)
+        self.last_epoch = UNKNOWN_EPOCH if self._epochs is None else self._epochs.rewind(position)
         self.mark_changed()
 
     def lower_end(self, end: int) -> None:
@@ -338,6 +363,17 @@ class TopicPartitionState:
         """Lowers the leader epoch of the record before the position to at most `epoch`."""
         self.last_epoch = min(self.last_epoch, epoch)
         self.mark_changed()
+
+    def _start_epochs(self, offset: int, epoch: int) -> None:
+        """Starts the epoch history at `offset`; `epoch` is the epoch of the record before it.
+
+        There is no history until an epoch is known.
+        """
+        self._epochs = None if epoch == UNKNOWN_EPOCH else EpochHistory(offset, epoch)
+
+    def epoch_before(self, offset: int) -> int:
+        """Returns the leader epoch of the record before `offset`; UNKNOWN_EPOCH if unknown."""
+        return UNKNOWN_EPOCH if self._epochs is None else self._epochs.epoch_before(offset)
 
     def _on_new_position(self, offset: int) -> None:
         """Sets the committed baseline after the position was set, reset or truncated.
@@ -442,15 +478,20 @@ class TopicPartitionState:
 
     def on_success(self) -> None:
         """Ends the failures of the partition: the next failure counts as the first failure."""
-        if self.attempts.count:
-            self.mark_changed()
-        self.attempts.succeeded()
+        if self._attempts is not None:
+            if self._attempts.count:
+                self.mark_changed()
+            self._attempts = None
 
     def on_attempt_started(self, now: float) -> None:
         """Stores that an attempt starts at `now`, maybe before the end of a backoff."""
-        if self.attempts.count:
+        if self.failure_count:
             self.attempts.on_attempt_started(now)
             self.mark_changed()
+
+    def attempt_ends_at(self, now: float) -> float:
+        """Returns the deadline of an attempt that starts at `now`; infinity if there is none."""
+        return _NEVER if self._attempts is None else self._attempts.ends_at(now)
 
     def make_due(self, now: float) -> None:
         """Makes the fetch due at `now`, because the leader was found."""
@@ -496,5 +537,5 @@ class TopicPartitionState:
         """
         epoch = UNKNOWN_EPOCH
         if offset <= self.position:
-            epoch = min(self.epochs.epoch_before(offset), self.last_epoch)
+            epoch = min(self.epoch_before(offset), self.last_epoch)
         return OffsetAndMetadata(offset, epoch, self.topic_id, metadata)

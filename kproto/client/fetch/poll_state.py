@@ -261,7 +261,7 @@ class PollState:
         if state.has_position and highest >= polled:
             highest = polled - 1
             incomplete = [offset for offset in incomplete if offset <= highest]
-        return build_bitmap(highest, incomplete, state.epochs.epoch_before(highest + 1))
+        return build_bitmap(highest, incomplete, state.epoch_before(highest + 1))
 
     # Partitions that are dropped
 

@@ -50,6 +50,8 @@ T = TypeVar("T")
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 
+_LONG_AGO: Final = float("-inf")
+
 _REBOOTSTRAP: Final = code_of("REBOOTSTRAP_REQUIRED")
 
 #: The first version of Metadata with requests by topic id (KIP-516).
@@ -426,9 +428,9 @@ class ClusterView(RetryingCalls):
         Returns None if neither metadata nor a hint has arrived after `since`, in seconds of the
         clock, or if they name no known broker.
         """
-        received_at = self._received_at.get(topic, float("-inf"))
-        if max(received_at, self._leader_hinted_at.get((topic, partition), float("-inf"))) <= since:
-            return None
+        if self._received_at.get(topic, _LONG_AGO) <= since:
+            if self._leader_hinted_at.get((topic, partition), _LONG_AGO) <= since:
+                return None
         node = self.cluster.leader(topic, partition)
         return node if node in self.cluster.brokers else None
 
@@ -453,7 +455,7 @@ class ClusterView(RetryingCalls):
 
         Does nothing if only one topic needs a request: the next call of `topic` sends this request.
         """
-        unknown = {name for name in names if not self.has_current_metadata(name)}
+        unknown = {name for name in set(names) if not self.has_current_metadata(name)}
         if len(unknown) > 1:
             await self.refresh(unknown)
 
@@ -573,8 +575,12 @@ class ClusterView(RetryingCalls):
     ) -> dict[int, list[TopicPartition]]:
         await self.ensure_metadata(topic for topic, _ in partitions)
         found: dict[int, list[TopicPartition]] = {}
+        valid_since = self.clock.monotonic() - self.settings.metadata_max_age_ms / 1000
         for tp in partitions:
-            found.setdefault(await self.leader(*tp), []).append(tp)
+            node = self.leader_since(*tp, valid_since)
+            if node is None:
+                node = await self.leader(*tp)
+            found.setdefault(node, []).append(tp)
         return found
 
 
