@@ -556,12 +556,24 @@ class RecordStream(ABC, Generic[K, V, U]):
         )
         due_at = min(due_at, ends_at)
         await self._in_flight.first(None if due_at == _NEVER else self._view.sleep_until(due_at))
-        if self._status.is_closed:
-            return
+        if not self._status.is_closed:
+            self._process_completed()
+
+    def _process_completed(self) -> None:
+        """Buffers responses, and starts the next fetches if there are records to return.
+
+        If the rest of a large response follows, a task processes it, so that the caller gets the
+        first record before.
+        """
         try:
-            self._fetcher.take_completed()
-            if self._buffer.ready and self._status.pending_error is None:
+            if not self._fetcher.take_completed():
+                self._in_flight.start_lookup("rest of a response", self._process_rest())
+            elif self._buffer.ready and self._status.pending_error is None:
                 self._fetcher.start_due()
         except KprotoError as fault:
             raised_at = self._view.clock.monotonic() + self._max_wait_ms / 1000
             self._status.defer_error(fault, raised_at)
+
+    async def _process_rest(self) -> None:
+        if not self._status.is_closed:
+            self._process_completed()

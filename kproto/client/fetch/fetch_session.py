@@ -141,8 +141,10 @@ class FetchSession:
         self, topic: str, before: RequestedPartition | None, now: RequestedPartition | None
     ) -> None:
         counts = self._partitions_by_id
-        if now is not None:
-            counts[now.topic_id] = counts.get(now.topic_id, 0) + 1
+        if now is not None and now.topic_id in counts:
+            counts[now.topic_id] += 1
+        elif now is not None:
+            counts[now.topic_id] = 1
             if now.topic_id != ZERO_UUID:
                 self.topic_names[now.topic_id] = topic
         if before is not None:

@@ -48,6 +48,9 @@ _OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADE
 
 _NEVER: Final = float("inf")
 
+#: The most partitions of a broker for which the first response with records is processed at once.
+_MAX_AT_ONCE: Final = 100
+
 
 class Fetcher:
     """Fetches partitions into the fetch buffer of `subscriptions`, over connections of `owner`."""
@@ -73,21 +76,31 @@ class Fetcher:
         #: The states of the partitions of each session, by broker.
         self._states: dict[int, dict[TopicPartition, TopicPartitionState]] = {}
         self._checked_metadata = (-1, -1, 0.0)
+        self._has_fetched_records = False
 
-    def take_completed(self) -> None:
+    def take_completed(self) -> bool:
         """Processes completed fetches and look-ups; raises the first error that is not retried.
 
         Processes all responses before it raises the error, so that an error of one partition does
-        not delay other partitions.
+        not delay other partitions. The first response with records is an exception: if it has many
+        partitions, processes it only up to the first records, and returns False. The next call
+        processes the rest. So the first record need not wait for thousands of partitions.
         """
         faults = list(self._in_flight.lookup_errors())
+        is_processed = True
         for node, fetch in self._in_flight.completed_fetches():
             try:
-                self._take(node, fetch)
+                is_processed = self._take(node, fetch)
             except KprotoError as fault:
                 faults.append(fault)
+            if not is_processed:
+                break
+            self._in_flight.remove(node)
+        if self._subscriptions.poll.buffer.ready:
+            self._has_fetched_records = True
         if faults:
             raise faults[0]
+        return is_processed
 
     def start_due(self) -> float:
         """Starts due fetches, resets, validations and metadata refreshes.
@@ -247,8 +260,25 @@ class Fetcher:
             fetch.response = error
         fetch.ended_at = view.clock.monotonic()
 
-    def _take(self, node: int, fetch: InFlightFetch) -> None:
-        """Processes the response of a fetch, or the error with which it ended."""
+    def _take(self, node: int, fetch: InFlightFetch) -> bool:
+        """Processes the response of a fetch, or the error with which it ended.
+
+        Returns False if it has stopped at the first records: see `take_completed`.
+        """
+        if fetch.unprocessed is None:
+            fetch.unprocessed = iter(self._open_response(node, fetch).items())
+        is_processed = self._take_partitions(node, fetch, fetch.unprocessed)
+        if is_processed and fetch.faults:
+            raise fetch.faults[0]
+        return is_processed
+
+    def _open_response(
+        self, node: int, fetch: InFlightFetch
+    ) -> dict[TopicPartition, PartitionData]:
+        """Updates the fetch session and the leaders by a response; returns its partitions.
+
+        Backs off if the whole fetch has failed; in this case there are no partitions.
+        """
         response = fetch.response
         assert response is not None, "the fetch is done"
         found: dict[TopicPartition, PartitionData] = {}
@@ -256,7 +286,7 @@ class Fetcher:
             found = dict(fetched_partitions(response, fetch.session.topic_names))
             if not fetch.session.handle_response(response.error_code, response.session_id, found):
                 logger.info("broker %d has lost the fetch session; another is opened", node)
-                return
+                return {}
             if response.error_code:
                 what = f"fetching from broker {node}"
                 response = error_of_code(response.error_code, what)
@@ -269,7 +299,7 @@ class Fetcher:
                 if each.preferred_replica is not None:
                     self._prefer_leader(each, fetch.ended_at)
             self._offsets.back_off(fetch.states, response, started_at, fetch.ended_at)
-            return
+            return {}
         hints = leader_hints(found)
         if hints:
             endpoints = response.node_endpoints
@@ -277,8 +307,25 @@ class Fetcher:
             view.update_leaders(
                 hints, [Broker(b.node_id, b.host, b.port, b.rack) for b in endpoints]
             )
-        faults: list[KprotoError] = []
-        for tp, data in found.items():
+        assert fetch.sent is not None, "it was answered"
+        # A broker that throttles answers at once, without partitions (KIP-219).
+        if fetch.sent.is_full and (found or not response.throttle_time_ms):
+            fetch.faults += [
+                ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]")
+                for topic, partition in missing_partitions(fetch.session.partitions, found)
+            ]
+        return found
+
+    def _take_partitions(
+        self,
+        node: int,
+        fetch: InFlightFetch,
+        found: Iterator[tuple[TopicPartition, PartitionData]],
+    ) -> bool:
+        """Processes the partitions `found`; returns False if it has stopped at the first records."""
+        ready = self._subscriptions.poll.buffer.ready
+        may_stop = not self._has_fetched_records and len(fetch.states) > _MAX_AT_ONCE
+        for tp, data in found:
             requested = fetch.session.partitions.get(tp)
             state = self._subscriptions.partitions.get(tp)
             if requested is None or state is None or state is not fetch.states.get(tp):
@@ -292,16 +339,12 @@ class Fetcher:
                 else:
                     self._take_partition(node, state, requested, data, fetch.ended_at)
             except KprotoError as fault:
-                faults.append(fault)
+                fetch.faults.append(fault)
                 # A failed partition is fetched last, so that its records take no bytes from others.
                 self._subscriptions.move_to_end(state)
-        assert fetch.sent is not None, "it was answered"
-        # A broker that throttles answers at once, without partitions (KIP-219).
-        if fetch.sent.is_full and (found or not response.throttle_time_ms):
-            for topic, partition in missing_partitions(fetch.session.partitions, found):
-                faults.append(ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]"))
-        if faults:
-            raise faults[0]
+            if may_stop and ready:
+                return False
+        return True
 
     def _take_error(
         self,

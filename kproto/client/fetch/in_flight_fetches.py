@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ...messages.fetch_response import FetchResponse
+from ...messages.fetch_response import FetchResponse, PartitionData
 from ...tasks import start_task
 from ...wire.errors import KprotoError
 from ..core.tasks import retrieve_exception
@@ -30,7 +30,9 @@ class InFlightFetch:
     The response is used for a partition only if the partition still has the state that `states` has
     for it. A partition gets another state by a seek, or if its topic is recreated. `sent` has the
     partitions that the request names: without the unchanged partitions of the session (KIP-227).
-    The response has at most `max_bytes`, or a single batch that is larger.
+    The response has at most `max_bytes`, or a single batch that is larger. `unprocessed` iterates
+    over the partitions of the response that are not processed yet, after a part of them was
+    processed; `faults` has the errors of that part.
     """
 
     session: FetchSession
@@ -42,6 +44,8 @@ class InFlightFetch:
     ended_at: float = float("inf")
     sent: SessionFetch | None = None
     response: FetchResponse | KprotoError | None = None
+    unprocessed: Iterator[tuple[TopicPartition, PartitionData]] | None = None
+    faults: list[KprotoError] = field(default_factory=list)
 
 
 class InFlightFetches:
@@ -114,11 +118,20 @@ class InFlightFetches:
                 yield fault
 
     def completed_fetches(self) -> Iterator[tuple[int, InFlightFetch]]:
-        """Removes and yields each completed fetch with its node id."""
+        """Yields each completed fetch with its node id; `remove` removes it.
+
+        Raises any error other than KprotoError, which is in `InFlightFetch.response`.
+        """
         for node in [node for node, (task, _) in self.fetches.items() if task.done()]:
-            task, fetch = self.fetches.pop(node)
-            task.result()  # raises any other error: a KprotoError is in `InFlightFetch.response`
+            task, fetch = self.fetches[node]
+            if task.cancelled() or task.exception() is not None:
+                self.remove(node)
+            task.result()
             yield node, fetch
+
+    def remove(self, node: int) -> None:
+        """Removes the fetch at a broker, because its response is processed."""
+        del self.fetches[node]
 
     def cancel_fetches(self) -> list[InFlightFetch]:
         """Cancels all fetches; returns them."""

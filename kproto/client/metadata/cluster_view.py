@@ -431,8 +431,10 @@ class ClusterView(RetryingCalls):
         if self._received_at.get(topic, _LONG_AGO) <= since:
             if self._leader_hinted_at.get((topic, partition), _LONG_AGO) <= since:
                 return None
-        node = self.cluster.leader(topic, partition)
-        return node if node in self.cluster.brokers else None
+        cluster = self.cluster
+        info = cluster.topics.get(topic)
+        known = None if info is None else info.partitions.get(partition)
+        return known.leader if known is not None and known.leader in cluster.brokers else None
 
     def update_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
         """Applies the leaders that a response names (KIP-951); returns True if a leader is new.
