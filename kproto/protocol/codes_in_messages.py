@@ -39,7 +39,7 @@ def error_codes_in(message: Message) -> Iterator[int]:
             if isinstance(value, Struct):
                 pending.append(value)
             elif isinstance(value, list) and value:
-                if _shape_of(type(value[0])).struct_fields:
+                if _shape_of(type(value[0])).struct_fields:  # type: ignore[arg-type]  # as above
                     pending += value
                 else:  # often thousands of partitions
                     yield from [each.error_code for each in value]

@@ -114,7 +114,7 @@ class Bench:
         self._clients = clients
         self._byte_code = byte_code
         self._stamp = int(time.time())
-        # By headers (with or without), few or many records, and the number of partitions: the topic.
+        # By headers (with or without), few or many records, and number of partitions: the topic.
         self._filled: dict[tuple[bool, bool, int], str] = {}
 
     def warm(self) -> None:

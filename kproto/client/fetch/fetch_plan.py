@@ -187,9 +187,8 @@ class FetchPlanner:
             state = self._partitions.get(tp)
             node = None
             is_planned = True
-            if state is None or (has_excluded and self.is_excluded(tp)):
-                pass
-            elif not self._may_request(state, now):
+            is_excluded = has_excluded and self.is_excluded(tp)
+            if state is None or is_excluded or not self._may_request(state, now):
                 pass
             elif (node := leader_since(*tp, state.metadata_since)) is None:
                 plan.unknown_leaders.append(state)

@@ -322,7 +322,7 @@ class Fetcher:
         fetch: InFlightFetch,
         found: Iterator[tuple[TopicPartition, PartitionData]],
     ) -> bool:
-        """Processes the partitions `found`; returns False if it has stopped at the first records."""
+        """Processes the partitions `found`; returns False if it stops at the first records."""
         ready = self._subscriptions.poll.buffer.ready
         may_stop = not self._has_fetched_records and len(fetch.states) > _MAX_AT_ONCE
         for tp, data in found:

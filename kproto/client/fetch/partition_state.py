@@ -218,7 +218,7 @@ class TopicPartitionState:
 
     @property
     def retry_at(self) -> float:
-        """The end of the backoff in seconds of the clock; minus infinity if there was no failure."""
+        """The end of the backoff, in seconds of the clock; minus infinity without a failure."""
         return _LONG_AGO if self._attempts is None else self._attempts.not_before
 
     @property

@@ -428,9 +428,11 @@ class ClusterView(RetryingCalls):
         Returns None if neither metadata nor a hint has arrived after `since`, in seconds of the
         clock, or if they name no known broker.
         """
-        if self._received_at.get(topic, _LONG_AGO) <= since:
-            if self._leader_hinted_at.get((topic, partition), _LONG_AGO) <= since:
-                return None
+        if (
+            self._received_at.get(topic, _LONG_AGO) <= since
+            and self._leader_hinted_at.get((topic, partition), _LONG_AGO) <= since
+        ):
+            return None
         cluster = self.cluster
         info = cluster.topics.get(topic)
         known = None if info is None else info.partitions.get(partition)
