@@ -27,11 +27,8 @@ from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
 from .options.option_table import parse_undecided_read, parse_write_options
 from .pyspark_versions import as_arrow_schema
-from .reading.batch_reader import KprotoReader
-from .reading.filter_pushdown import FilterPushdownReader, filters_are_pushed
 from .redaction import set_redaction_patterns
 from .streaming.group_commits import listen_for_commits
-from .streaming.stream_reader import KprotoStreamReader
 from .worker_python import python_for_workers
 
 if TYPE_CHECKING:
@@ -39,7 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from .options.option_table import ReadOptions, WriteOptions
+    from .reading.batch_reader import KprotoReader
     from .sink.writers import KprotoStreamWriter, KprotoWriter
+    from .streaming.stream_reader import KprotoStreamReader
 
 __all__ = ["KprotoDataSource", "register"]
 
@@ -88,11 +87,17 @@ class KprotoDataSource(DataSource):
         return from_arrow_schema(_columns(self._read_options()))
 
     def reader(self, schema: StructType) -> KprotoReader:
+        # Imported here, as in the other methods, because a process of Spark calls only one of them.
+        from .reading.batch_reader import KprotoReader
+        from .reading.filter_pushdown import FilterPushdownReader, filters_are_pushed
+
         options = self._read_options().for_batch()
         reader = FilterPushdownReader if filters_are_pushed() else KprotoReader
         return reader(options, _checked_schema(schema, _columns(options)))
 
     def streamReader(self, schema: StructType) -> KprotoStreamReader:  # noqa: N802 - Spark's name
+        from .streaming.stream_reader import KprotoStreamReader
+
         options = self._read_options().for_stream()
         return KprotoStreamReader(options, _checked_schema(schema, _columns(options)))
 
@@ -104,7 +109,7 @@ class KprotoDataSource(DataSource):
                 "when it runs again, and foreachBatch runs batch queries; use writeStream.format("
                 "'kproto'), or leave out exactlyOnce"
             )
-        from .sink.writers import KprotoWriter  # here, because a worker that reads needs no sink
+        from .sink.writers import KprotoWriter
 
         return KprotoWriter(options, columns)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .errors import OptionError
-from .java_regex import JavaRegexError, python_regex
 from .option_json import read_json_object
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ def parse_subscribe_pattern(name: str, text: str) -> TopicSelection:
     As in the connector, blanks around the expression are dropped. Raises OptionError for an empty
     or invalid expression, and for a construct that has no translation.
     """
+    from .java_regex import JavaRegexError, python_regex  # here, because few reads need it
+
     expression = text.strip(_BLANKS)
     if not expression:
         raise OptionError(f"option {name} is {text!r}; it must be a regular expression")

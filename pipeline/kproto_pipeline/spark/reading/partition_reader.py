@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
-from kproto.stored.aborted_transactions import AbortedTransactions
 from kproto.wire.errors import CorruptBatchError
 
-from ...columns import arrow_batches, records_as_arrow
-from ..worker_imports import drop_archive_finders
+from ..worker_imports import drop_archive_finders, freeze_imported_once
 from ..worker_sockets import WorkerSocketTuning
-from .range_fetcher import fetch_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,6 +69,12 @@ class PartitionReader(WorkerSocketTuning):
 
     def _batches(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of an input partition in batches of any size; see `read`."""
+        # Imported here, because the process that plans a stream reads no records.
+        from kproto.stored.aborted_transactions import AbortedTransactions
+
+        from ...columns import arrow_batches, records_as_arrow
+        from .range_fetcher import fetch_ranges
+
         options = self._options
         as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
         if options.cloud_events:
@@ -88,6 +91,7 @@ class PartitionReader(WorkerSocketTuning):
                     event_grid_dataschema=options.event_grid_dataschema,
                 ),
             )
+        freeze_imported_once()
         if options.corrupt_column is not None:
             as_arrow = partial(as_arrow, corrupt_column=options.corrupt_column)
         for offset_range, fetched in fetch_ranges(options, partition.value):

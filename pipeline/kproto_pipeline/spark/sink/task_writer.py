@@ -20,7 +20,7 @@ from kproto.wire.errors import KprotoError
 
 from ...columns.encoding import partition_hashes, record_sections
 from ..client_pool import run_on_loop, shared_client
-from ..worker_imports import drop_archive_finders
+from ..worker_imports import drop_archive_finders, freeze_imported_once
 from .encoding_thread import EncodingThread
 from .errors import RowError
 from .row_checksum import RowChecksum
@@ -70,6 +70,7 @@ def write_rows(
         KprotoError: no broker is reachable.
     """
     drop_archive_finders()
+    freeze_imported_once()
     bytes(_UNTOUCHED_BYTES)
     topics = _TopicPartitions(options)
     message_format = 2 if options.cloud_events is None else _message_format(options)
