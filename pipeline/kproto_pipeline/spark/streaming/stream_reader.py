@@ -109,8 +109,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
             OptionError: the cluster lacks a selected topic or partition.
         """
         if self._initial_offsets is None:
-            # An AvailableNow run has just listed the offsets; it starts and ends by one listing.
-            now = self._log_offsets or self._list_log_offsets()
+            now = self._list_log_offsets()
             check_selection_exists(self._options.selection, now)
             spec = self._options.starting_offsets
 
