@@ -154,13 +154,17 @@ def test_shipped_files_are_found_by_name(
             "kafka.ssl.truststore.type": "PEM",
             "kafka.ssl.truststore.location": "ca.pem",
         }
-        own = {"topic": "kept", "options": options, "steps": ["batch"], "register": True}
+        own = {"topic": "kept", "options": options, "steps": ["batch", "stream"]}
         shipped = ["--py-files", str(package), "--files", str(certificate)]
         command = cluster.submit_command(
-            PROGRAM, json.dumps(own), options=[*as_options(SHARE), *shipped]
+            PROGRAM,
+            json.dumps(own | {"folder": str(tmp_path)}),
+            options=[*as_options(SHARE), *shipped],
         )
-        found = found_by(run(command, env=cluster.environment(), cwd=tmp_path))
+        here = cluster.environment({"PYTHONPATH": str(package)})
+        found = found_by(run(command, env=here, cwd=tmp_path))
     assert found["batch"] == [0, None, 0]
+    assert found["stream"] == 0
 
 
 @pytest.mark.thorough

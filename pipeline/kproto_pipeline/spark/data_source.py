@@ -28,6 +28,7 @@ from .options.errors import OptionError
 from .options.option_table import parse_undecided_read, parse_write_options
 from .pyspark_versions import as_arrow_schema
 from .redaction import set_redaction_patterns
+from .shipped_files import shipped_folder
 from .streaming.group_commits import listen_for_commits
 from .worker_python import python_for_workers
 
@@ -78,6 +79,12 @@ class KprotoDataSource(DataSource):
     """
 
     _parsed: ReadOptions | None = None
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        # Spark creates the data source in a process that has the files of the session, and pickles
+        # it for the process that plans a stream, which lacks them.
+        self._driver_folder = shipped_folder()
 
     @classmethod
     def name(cls) -> str:
@@ -130,13 +137,13 @@ class KprotoDataSource(DataSource):
             OptionError: an option is unknown, missing or wrong.
         """
         if self._parsed is None:
-            self._parsed = parse_undecided_read(self.options)
+            self._parsed = parse_undecided_read(self.options, self._driver_folder)
         return self._parsed
 
     def _write_options(self, schema: StructType, overwrite: bool) -> tuple[WriteOptions, pa.Schema]:
         from .sink.sink_rows import check_columns
 
-        options = parse_write_options(self.options)
+        options = parse_write_options(self.options, self._driver_folder)
         if overwrite:
             raise OptionError(
                 "records in a topic are never overwritten: use the mode append or, for a stream, "

@@ -34,10 +34,12 @@ class ClientOptions:
     """The properties of a client as pairs of name and value; equal properties share a client.
 
     `broker_version` is the client's setting of that name, for which there is no property.
+    `driver_folder` is the folder of the files that Spark has shipped to the driver.
     """
 
     properties: tuple[tuple[str, str], ...] = field(repr=False)
     broker_version: str | None = None
+    driver_folder: str | None = None
 
     def client(self) -> Client:
         """Returns a client with these properties, not connected yet.
@@ -45,7 +47,7 @@ class ClientOptions:
         Raises:
             ConfigurationError: a property names a file that cannot be read on this host.
         """
-        properties = resolve_shipped_files(dict(self.properties))
+        properties = resolve_shipped_files(dict(self.properties), self.driver_folder)
         return Client.from_properties(
             properties,
             unknown_topic_wait_ms=_UNKNOWN_TOPIC_WAIT_MS,
@@ -53,15 +55,20 @@ class ClientOptions:
         )
 
 
-def client_options(given: Mapping[str, str], broker_version: str | None = None) -> ClientOptions:
+def client_options(
+    given: Mapping[str, str], broker_version: str | None = None, driver_folder: str | None = None
+) -> ClientOptions:
     """Returns the default properties, overridden by `given` (names without `kafka.`).
+
+    `driver_folder` is as in `ClientOptions`.
 
     Creates a client, without connecting it, to check the properties.
 
     Raises:
         OptionError: a property is missing or wrong; the message names it.
     """
-    found = ClientOptions(tuple(sorted({**_DEFAULTS, **given}.items())), broker_version)
+    properties = tuple(sorted({**_DEFAULTS, **given}.items()))
+    found = ClientOptions(properties, broker_version, driver_folder)
     bootstrap = f"option {PREFIX}bootstrap.servers"
     try:
         parse_bootstrap(given["bootstrap.servers"])

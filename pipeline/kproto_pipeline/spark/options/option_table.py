@@ -407,11 +407,14 @@ def parse_read_options(text: Mapping[str, str], *, streaming: bool = False) -> R
     return options.for_stream() if streaming else options.for_batch()
 
 
-def parse_undecided_read(text: Mapping[str, str]) -> ReadOptions:
+def parse_undecided_read(
+    text: Mapping[str, str], driver_folder: str | None = None
+) -> ReadOptions:
     """Parses the options of a read before Spark has requested a batch or a stream.
 
     Spark requests the columns first; later `for_batch` or `for_stream` checks the rest. The case of
-    names does not matter, because Spark passes them in lower case.
+    names does not matter, because Spark passes them in lower case. `driver_folder` is as in
+    `ClientOptions`.
 
     Raises:
         OptionError: an option is unknown, missing or wrong; the message names the first.
@@ -424,12 +427,16 @@ def parse_undecided_read(text: Mapping[str, str]) -> ReadOptions:
             f"set are: {', '.join(chosen) or 'none'}"
         )
     parsed = _parsed(given, READ)
-    client = client_options(properties, parsed.get("brokerVersion"))
+    client = client_options(properties, parsed.get("brokerVersion"), driver_folder)
     return ReadOptions(given=parsed, client=client, **_fields(parsed, READ))
 
 
-def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
+def parse_write_options(
+    text: Mapping[str, str], driver_folder: str | None = None
+) -> WriteOptions:
     """Parses the options of a write. The case of names does not matter.
+
+    `driver_folder` is as in `ClientOptions`.
 
     Raises:
         OptionError: an option is unknown, missing or wrong; the message names the first.
@@ -440,7 +447,7 @@ def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
     fields = _fields(parsed, OptionScope.SINK)
     if properties.pop("acks", "all").strip() not in ("all", "-1"):
         logger.warning("kafka.acks has no effect: the sink waits for acks by all in-sync replicas")
-    client = client_options(properties, parsed.get("brokerVersion"))
+    client = client_options(properties, parsed.get("brokerVersion"), driver_folder)
     options = WriteOptions(client=client, **fields)
     if options.portable_json and options.cloud_events in (None, "binary"):
         raise OptionError(

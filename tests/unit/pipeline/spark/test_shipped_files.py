@@ -5,8 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kproto_pipeline.spark.data_source import KprotoDataSource
 from kproto_pipeline.spark.shipped_files import resolve_shipped_files
 from pyspark import SparkFiles
+
+from tests.support.secured_broker import authority_pem
+
+OPTIONS = {
+    "kafka.bootstrap.servers": "localhost:9092",
+    "kafka.security.protocol": "SSL",
+    "kafka.ssl.truststore.type": "PEM",
+    "kafka.ssl.truststore.location": "ca.pem",
+    "subscribe": "flights",
+}
 
 
 @pytest.fixture
@@ -33,13 +44,20 @@ def test_file_in_the_working_directory_has_precedence(shipped: Path) -> None:
     assert resolve_shipped_files({"ssl.ca.location": "ca.pem"}) == {"ssl.ca.location": "ca.pem"}
 
 
-@pytest.mark.parametrize(("name", "is_found"), [("streaming_job", True), ("other", False)])
-def test_planner_of_a_stream_finds_files_above_its_folder(
-    shipped: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
+def test_planner_of_a_stream_finds_files_in_the_folder_of_the_driver(
+    shipped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SparkFiles, "_root_directory", str(shipped / name))
-    found = str(shipped / "ca.pem") if is_found else "ca.pem"
-    assert resolve_shipped_files({"ssl.ca.location": "ca.pem"}) == {"ssl.ca.location": found}
+    """Spark Connect ships files to a folder of the session, and the planner has another folder."""
+    monkeypatch.setattr(SparkFiles, "_root_directory", str(shipped / "session"))
+    (shipped / "session").mkdir()
+    (shipped / "session" / "ca.pem").write_text(authority_pem())
+    source = KprotoDataSource(OPTIONS)
+    monkeypatch.setattr(SparkFiles, "_root_directory", str(shipped / "streaming_job"))
+    found = source.streamReader(source.schema())._options.client
+    assert dict(found.properties)["ssl.truststore.location"] == "ca.pem"
+    assert resolve_shipped_files(dict(found.properties), found.driver_folder)[
+        "ssl.truststore.location"
+    ] == str(shipped / "session" / "ca.pem")
 
 
 @pytest.mark.parametrize("value", ["/from/the/root.pem", "nowhere.pem", "probe"])
