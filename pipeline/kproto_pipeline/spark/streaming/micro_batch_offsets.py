@@ -34,6 +34,7 @@ __all__ = [
     "lagging_partitions",
     "rate_limited",
     "recreated_partitions",
+    "restart_offsets",
     "to_json",
     "truncation_losses",
 ]
@@ -170,6 +171,24 @@ def recreated_partitions(
         for part, topic_id in now.items()
         if topic_id != ZERO_UUID and known.get(part, ZERO_UUID) not in (ZERO_UUID, topic_id)
     )
+
+
+def restart_offsets(
+    position: Offsets, earliest: Offsets, recreated: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Returns the earliest offset of each `recreated` partition whose position in the stream is
+    another offset.
+
+    A micro-batch with these ends reads nothing of the partitions, but the checkpoint then has the
+    start of the new log. A micro-batch up to the latest offset could equal the stream's position,
+    and Spark would skip it; and its replay after a restart would begin at the position, because a
+    checkpoint has no topic ids.
+    """
+    return {
+        part: earliest[part]
+        for part in recreated
+        if part in earliest and position.get(part, earliest[part]) != earliest[part]
+    }
 
 
 @dataclass(frozen=True, slots=True)

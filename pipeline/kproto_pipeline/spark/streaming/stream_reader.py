@@ -33,6 +33,7 @@ from .micro_batch_offsets import (
     lagging_partitions,
     rate_limited,
     recreated_partitions,
+    restart_offsets,
     to_json,
     truncation_losses,
 )
@@ -146,10 +147,11 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         now = self._list_log_offsets(reached)
         if starts is not None and starts != self._initial_offsets:
             self._commit_for_group(starts)
-        if starts is None:
-            self._planned_ends = dict(now.latest)
-            return to_json(now.latest)  # a restarted query, without a start from Spark
+        restarts = restart_offsets(current, now.earliest, self._recreated)
         ends = dict(now.latest)
+        if starts is None:  # a restarted query, without a start from Spark
+            self._planned_ends = ends | restarts
+            return to_json(self._planned_ends)
         if self._available_now_ends is not None:
             losses = truncation_losses(self._available_now_ends, now.latest, self._recreated)
             self._available_now_ends = available_now_ends(
@@ -159,7 +161,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
             self._report_loss(losses)
         known = batch_starts(starts, ends, now.earliest, self._recreated)
         if not is_read_all_available(limit):
-            if self._waits_for_min_offsets(known, ends):
+            if not restarts and self._waits_for_min_offsets(known, ends):
                 return to_json(starts)
             if self._options.max_offsets_per_trigger is not None:
                 ends = rate_limited(known, ends, self._options.max_offsets_per_trigger)
@@ -167,13 +169,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
             # Leave micro-batch 0 empty, so that the checkpoint has the start. If a restarted query
             # replayed a micro-batch 0 with records, "latest" would be a later offset.
             ends |= {part: starts[part] for part in self._starts_at_latest if part in ends}
-        # Spark skips a micro-batch whose end equals its start. If the latest offset of a recreated
-        # topic equals the stream's offset, end one offset earlier.
-        ends |= {
-            part: ends[part] - 1
-            for part in self._recreated & ends.keys()
-            if known[part] < ends[part] == starts.get(part)
-        }
+        ends |= restarts
         self._is_started = True
         self._last_trigger_s = time.monotonic()
         self._planned_ends = ends

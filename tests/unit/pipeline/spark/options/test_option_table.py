@@ -56,8 +56,8 @@ def test_text_is_parsed_once_from_schema_to_reader(monkeypatch: pytest.MonkeyPat
     """
     parsed: list[ReadOptions] = []
 
-    def counting(text: dict[str, str]) -> ReadOptions:
-        parsed.append(parse_undecided_read(text))
+    def counting(text: dict[str, str], driver_folder: str | None) -> ReadOptions:
+        parsed.append(parse_undecided_read(text, driver_folder))
         return parsed[-1]
 
     monkeypatch.setattr(data_source, "parse_undecided_read", counting)

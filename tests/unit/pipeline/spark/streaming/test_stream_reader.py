@@ -200,8 +200,10 @@ def test_recreated_topic_is_data_loss_or_read_from_earliest(logs: Logs, fails: s
         with pytest.raises(DataLossError, match="t-0: the topic was recreated"):
             running.latestOffset(at, running.getDefaultReadLimit())
         return
-    end = running.latestOffset(at, running.getDefaultReadLimit())
-    assert ranges(running.partitions(at, end)) == [(0, 0, 120)]
+    start = running.latestOffset(at, running.getDefaultReadLimit())
+    assert (start, ranges(running.partitions(at, start))) == (json({A: 0}), [])
+    end = running.latestOffset(start, running.getDefaultReadLimit())
+    assert ranges(running.partitions(start, end)) == [(0, 0, 120)]
     logs.are({A: 130}, logs.now.topic_ids[A])
     after = running.latestOffset(end, running.getDefaultReadLimit())
     assert ranges(running.partitions(end, after)) == [(0, 120, 130)]
@@ -323,12 +325,56 @@ def test_recreated_topic_with_equal_end_is_read(logs: Logs) -> None:
     running.partitions(running.initialOffset(), at)
     logs.are({A: 5_000}, Uuid.random())
     read = []
-    for _ in range(2):
+    for _ in range(3):
         end = running.latestOffset(at, limit)
         assert end != at
         read += ranges(running.partitions(at, end))
         at = end
-    assert [read[0][1], read[0][2]] == [0, read[1][1]]
+    assert read == [(0, 0, 400), (0, 400, 800)]
+
+
+def test_replay_of_a_batch_after_a_recreation_loses_no_record(logs: Logs) -> None:
+    """The query ends after Spark has stored the ends of the batch; its next run replays the batch.
+
+    The new run does not know that the topic was recreated.
+    """
+    logs.are({A: 400}, Uuid.random())
+    running = reader(startingOffsets="earliest", failOnDataLoss="false")
+    at = running.latestOffset(running.initialOffset(), running.getDefaultReadLimit())
+    running.partitions(running.initialOffset(), at)
+    logs.are({A: 5_000}, Uuid.random())
+    end = running.latestOffset(at, running.getDefaultReadLimit())
+    restarted = reader(startingOffsets="earliest", failOnDataLoss="false")
+    read = ranges(restarted.partitions(at, end))
+    following = restarted.latestOffset(end, running.getDefaultReadLimit())
+    assert read + ranges(restarted.partitions(end, following)) == [(0, 0, 5_000)]
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_recreated_topic_with_equal_end_is_read_without_starts_from_spark(
+    logs: Logs, is_restarted: bool
+) -> None:
+    """PySpark 4.0 and 4.1 pass no start to `latestOffset`."""
+    logs.are({A: 40}, Uuid.random())
+    running = reader(startingOffsets="earliest", failOnDataLoss="false")
+    at = json({A: 0}) if is_restarted else running.initialOffset()
+    end = running.latestOffset()
+    assert ranges(running.partitions(at, end)) == [(0, 0, 40)]
+    logs.are({A: 40}, Uuid.random())
+    start = running.latestOffset()
+    assert (start, ranges(running.partitions(end, start))) == (json({A: 0}), [])
+    end = running.latestOffset()
+    assert ranges(running.partitions(start, end)) == [(0, 0, 40)]
+
+
+def test_recreated_topic_that_the_stream_has_not_read_is_read_at_once(logs: Logs) -> None:
+    logs.are({A: 0}, Uuid.random())
+    running = reader(startingOffsets="earliest", failOnDataLoss="false")
+    limit = running.getDefaultReadLimit()
+    at = running.latestOffset(running.initialOffset(), limit)
+    logs.are({A: 7}, Uuid.random())
+    end = running.latestOffset(at, limit)
+    assert ranges(running.partitions(at, end)) == [(0, 0, 7)]
 
 
 def test_available_now_reads_a_recreated_topic(logs: Logs) -> None:
@@ -340,8 +386,10 @@ def test_available_now_reads_a_recreated_topic(logs: Logs) -> None:
     at = running.latestOffset(begun, limit)
     assert ranges(running.partitions(begun, at)) == [(0, 0, 400)]
     logs.are({A: 10}, Uuid.random())
-    end = running.latestOffset(at, limit)
-    assert ranges(running.partitions(at, end)) == [(0, 0, 10)]
+    start = running.latestOffset(at, limit)
+    assert (start, ranges(running.partitions(at, start))) == (json({A: 0}), [])
+    end = running.latestOffset(start, limit)
+    assert ranges(running.partitions(start, end)) == [(0, 0, 10)]
     assert running.latestOffset(end, limit) == end, "that was all there was"
 
 
