@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +17,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from kproto.client import Client, NewTopic, ProducerRecord
+from kproto.client import Client, NewTopic
 from tests.spark.streams import planned
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
@@ -67,7 +66,7 @@ class Issuer(ThreadingHTTPServer):
 class _Grant(BaseHTTPRequestHandler):
     server: Issuer
 
-    def do_POST(self) -> None:  # noqa: N802 - the name of the base class
+    def do_POST(self) -> None:
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         self.server.requests.append((form, self.headers["Authorization"]))
         token = unsecured_token("alice", lifetime_s=TOKEN_S)

@@ -407,9 +407,7 @@ def parse_read_options(text: Mapping[str, str], *, streaming: bool = False) -> R
     return options.for_stream() if streaming else options.for_batch()
 
 
-def parse_undecided_read(
-    text: Mapping[str, str], driver_folder: str | None = None
-) -> ReadOptions:
+def parse_undecided_read(text: Mapping[str, str], driver_folder: str | None = None) -> ReadOptions:
     """Parses the options of a read before Spark has requested a batch or a stream.
 
     Spark requests the columns first; later `for_batch` or `for_stream` checks the rest. The case of
@@ -431,9 +429,7 @@ def parse_undecided_read(
     return ReadOptions(given=parsed, client=client, **_fields(parsed, READ))
 
 
-def parse_write_options(
-    text: Mapping[str, str], driver_folder: str | None = None
-) -> WriteOptions:
+def parse_write_options(text: Mapping[str, str], driver_folder: str | None = None) -> WriteOptions:
     """Parses the options of a write. The case of names does not matter.
 
     `driver_folder` is as in `ClientOptions`.
