@@ -137,14 +137,14 @@ def test_data_source_of_a_shipped_zip_is_discovered(
     assert found == FOUND
 
 
-@pytest.mark.thorough
-def test_shipped_files_are_found_by_name(
-    cluster: SparkCluster, package: Path, tmp_path: Path
-) -> None:
-    """Each worker has its own working directory, which lacks the driver's file."""
+@pytest.fixture
+def tls_task(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Yields a task that reads over TLS, with the certificate `ca.pem` in the folder `shipped`.
+
+    Each process has its own working directory, which lacks the certificate.
+    """
     (tmp_path / "shipped").mkdir()
-    certificate = tmp_path / "shipped" / "ca.pem"
-    certificate.write_text(authority_pem())
+    (tmp_path / "shipped" / "ca.pem").write_text(authority_pem())
     settings = BrokerSettings(listeners=(Listener("SSL", tls=server_tls()),))
     with threaded_broker(settings) as broker:
         broker.call(lambda it: it.create_topic("kept", partitions=3))
@@ -154,17 +154,35 @@ def test_shipped_files_are_found_by_name(
             "kafka.ssl.truststore.type": "PEM",
             "kafka.ssl.truststore.location": "ca.pem",
         }
-        own = {"topic": "kept", "options": options, "steps": ["batch", "stream"]}
-        shipped = ["--py-files", str(package), "--files", str(certificate)]
-        command = cluster.submit_command(
-            PROGRAM,
-            json.dumps(own | {"folder": str(tmp_path)}),
-            options=[*as_options(SHARE), *shipped],
-        )
-        here = cluster.environment({"PYTHONPATH": str(package)})
-        found = found_by(run(command, env=here, cwd=tmp_path))
-    assert found["batch"] == [0, None, 0]
-    assert found["stream"] == 0
+        steps = ["batch", "stream"]
+        yield {"topic": "kept", "options": options, "steps": steps, "folder": str(tmp_path)}
+
+
+@pytest.mark.thorough
+def test_shipped_files_are_found_by_name(
+    cluster: SparkCluster, package: Path, tls_task: dict[str, Any], tmp_path: Path
+) -> None:
+    certificate = tmp_path / "shipped" / "ca.pem"
+    shipped = ["--py-files", str(package), "--files", str(certificate)]
+    command = cluster.submit_command(
+        PROGRAM, json.dumps(tls_task), options=[*as_options(SHARE), *shipped]
+    )
+    here = cluster.environment({"PYTHONPATH": str(package)})
+    found = found_by(run(command, env=here, cwd=tmp_path))
+    assert (found["batch"], found["stream"]) == ([0, None, 0], 0)
+
+
+@pytest.mark.thorough
+def test_file_artifacts_of_connect_are_found_by_name(
+    cluster: SparkCluster, package: Path, tls_task: dict[str, Any], tmp_path: Path
+) -> None:
+    options = as_options(SHARE | {"spark.executorEnv.PYTHONPATH": str(package)})
+    with cluster.connect_server(*options, variables={"PYTHONPATH": str(package)}) as remote:
+        artifacts = [str(tmp_path / "shipped" / "ca.pem")]
+        own = tls_task | {"remote": remote, "artifacts": artifacts}
+        command = [str(cluster.python), str(PROGRAM), json.dumps(own)]
+        found = found_by(run(command, env=cluster.environment(), cwd=tmp_path))
+    assert (found["batch"], found["stream"]) == ([0, None, 0], 0)
 
 
 @pytest.mark.thorough
