@@ -53,6 +53,13 @@ _LATE_RESPONSE: Final = (
 )
 
 
+_SESSION_LIMIT: Final = (
+    "group %s: broker %d opens no further share session, so this consumer gets no records of its "
+    "partitions until another share consumer closes its session; the limit is "
+    "group.share.max.share.sessions of the broker (SHARE_SESSION_LIMIT_REACHED)"
+)
+
+
 class ExchangeListener(Protocol):
     """The methods of the fetcher that an exchange calls."""
 
@@ -341,9 +348,13 @@ class ShareExchange:
         """Handles the error code of a whole request: the next fetch opens a new session."""
         error = error_of_code(code, f"{what}: {message}" if message else what)
         remedy = request_remedy(code)
-        log(logging.INFO, "group %s: %s", self._options.group_id, error)
+        name = error.name if isinstance(error, BrokerResponseError) else None
+        if name == "SHARE_SESSION_LIMIT_REACHED" and not node.attempts.count:
+            log(logging.WARNING, _SESSION_LIMIT, self._options.group_id, node.node)
+        else:
+            log(logging.INFO, "group %s: %s", self._options.group_id, error)
         self._results.refuse(node, sent, error)
-        if isinstance(error, BrokerResponseError) and error.name == "SHARE_SESSION_NOT_FOUND":
+        if name == "SHARE_SESSION_NOT_FOUND":
             self._on_session_lost(node)
         node.session.reset()
         if remedy is ShareRemedy.NEW_SESSION and not node.attempts.count:

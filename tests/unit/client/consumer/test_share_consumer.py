@@ -374,6 +374,21 @@ async def test_lost_session_is_opened_again(name: str) -> None:
                 pass
 
 
+async def test_limit_of_share_sessions_is_logged_as_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with ShareBroker() as broker:
+        broker.produce(3)
+        async with sharing(broker) as consumer:
+            iteration = aiter(consumer)
+            broker.fault = code_of("SHARE_SESSION_LIMIT_REACHED")
+            await anext(iteration)
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert [each for each in warnings if "group.share.max.share.sessions" in each] == warnings
+    assert len(warnings) == 1
+    assert warnings[0].startswith("group g: broker 0 opens no further share session")
+
+
 async def test_lost_connection_drops_buffered_records_and_fetches_again() -> None:
     async with ShareBroker() as broker:
         broker.produce(6)
