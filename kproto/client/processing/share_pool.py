@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from ...clock import Clock, Timer
 from ...records import Record
 from ...tasks import start_task
-from ...wire.errors import ConfigurationError
+from ...wire.errors import ConfigurationError, CorruptBatchError
 from ..core.tasks import is_in_task, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.share.acquisition import LockLostError
@@ -59,7 +59,7 @@ class SharePort(Protocol):
     async def poll_list(self, pool: object, most: int | None) -> list[Any] | None:
         """Returns records, all locked; None if the consumer is closed.
 
-        The fetches for this call acquire at most `most` records, or as many as the settings of the
+        Raises CorruptBatchError once for records that the consumer has rejected. The fetches for this call acquire at most `most` records, or as many as the settings of the
         consumer say if `most` is None.
         """
         ...
@@ -270,7 +270,18 @@ class SharePool:
                 await self._changed.wait()
             if self._is_stopping.is_set():
                 return
-            records = await self._port.poll_list(self, self._records_to_acquire())
+            try:
+                records = await self._port.poll_list(self, self._records_to_acquire())
+            except CorruptBatchError as error:
+                logger.warning(
+                    "group %s: records of %s[%s] that cannot be decoded are rejected, and the run "
+                    "continues after them: %s",
+                    self._group_id,
+                    error.topic,
+                    error.partition,
+                    error,
+                )
+                continue
             if records is None:
                 return
             self._queue.extend(records)

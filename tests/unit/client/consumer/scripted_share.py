@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from kproto.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataResponse,
@@ -21,6 +23,10 @@ from kproto.messages import (
     ShareFetchResponse,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
+)
+from kproto.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
 )
 from kproto.messages.find_coordinator_response import Coordinator
 from kproto.messages.share_acknowledge_response import (
@@ -69,12 +75,15 @@ class ShareBroker(ScriptedBroker):
         self.left: list[str] = []
         self.delay_s = 0.0  # between the acquisition or renewal of records and the response
         self.fault = 0  # the error code of the next fetch or acknowledgement as a whole
+        self.delivery_limit: int | None = 5  # None: the broker does not have the config
+        self.corrupt: set[int] = set()  # the first offsets of the corrupt batches
         self.ack_fault = 0  # the error code of the next acknowledgements
         self.answers |= {
             FindCoordinatorRequest: self.coordinator,
             ShareGroupHeartbeatRequest: self.heartbeat,
             ShareFetchRequest: self.fetch,
             ShareAcknowledgeRequest: self.acknowledge,
+            DescribeConfigsRequest: self.describe_configs,
         }
 
     async def __aenter__(self) -> Self:
@@ -120,6 +129,16 @@ class ShareBroker(ScriptedBroker):
             heartbeat_interval_ms=200,
             assignment=Assignment(topic_partitions=[its]) if not request.member_epoch else None,
         )
+
+    def describe_configs(self, asked: ReceivedRequest) -> DescribeConfigsResponse:
+        found = DescribeConfigsResult(resource_type=32, resource_name="g")
+        if self.delivery_limit is not None:
+            found.configs = [
+                DescribeConfigsResourceResult(
+                    name="share.delivery.count.limit", value=str(self.delivery_limit)
+                )
+            ]
+        return DescribeConfigsResponse(results=[found])
 
     def _session_error(self, member_id: str, epoch: int) -> int:
         fault, self.fault = self.fault, 0
@@ -187,10 +206,13 @@ class ShareBroker(ScriptedBroker):
             its = [each for each in free if first <= each < first + self.batch]
             if request.share_acquire_mode == _RECORD_LIMIT:
                 its = its[: request.max_records - len(data.acquired_records)]
-            data.records += encode_batch(
+            batch = encode_batch(
                 [(None, b"%d" % at, (), at) for at in range(first, first + self.batch)],
                 base_offset=first,
             )
+            if first in self.corrupt:
+                batch = batch[:-1] + bytes([batch[-1] ^ 1])
+            data.records += batch
             for offset in its:
                 self.states[offset] = member_id
                 self.deliveries[offset] = self.deliveries.get(offset, 0) + 1

@@ -109,6 +109,30 @@ async def test_failed_record_is_released_and_then_rejected() -> None:
         assert [kind for offset, kind in broker.acks if offset == 1] == [RELEASE] * 3 + [REJECT]
 
 
+async def test_corrupt_batch_is_rejected_and_the_run_continues(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with ShareBroker() as broker:
+        broker.corrupt = {3}
+        broker.produce(9)
+        seen = []
+
+        async def handle(record: ShareRecord) -> None:
+            seen.append(record.offset)
+            if record.offset == 9:
+                raise Stop(done=True)
+
+        running = asyncio.create_task(run(broker, handle))
+        await broker.until(lambda: running.done() or len(seen) == 6)
+        broker.produce(1)
+        assert await running == ShareRunSummary(handled=7)
+        assert sorted(seen) == [0, 1, 2, 6, 7, 8, 9]
+        assert [offset for offset, kind in broker.acks if kind == REJECT] == [3, 4, 5]
+    lines = [each for each in caplog.messages if "the run continues after them" in each]
+    assert len(lines) == 1
+    assert "jobs[0]" in lines[0]
+
+
 async def test_lock_of_a_slow_handler_is_renewed() -> None:
     async with ShareBroker(lock_ms=200) as broker:
         broker.produce(1)
