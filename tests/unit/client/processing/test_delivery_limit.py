@@ -89,7 +89,8 @@ async def test_run_continues_without_the_limit_of_the_group(
         raise Stop(done=True)
 
     async with ShareBroker() as broker, sharing(broker, "explicit") as consumer:
-        broker.produce(1)  # it has no DescribeConfigs
+        broker.delivery_limit = None
+        broker.produce(1)
         summary = await consumer.run(handle, retries=Retries(attempts))
     assert summary == ShareRunSummary(handled=1)
     lines = [each for each in caplog.records if "limit cannot be read" in each.getMessage()]
