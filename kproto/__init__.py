@@ -13,8 +13,9 @@ variable KPROTO_PURE is 1, such a wheel runs its Python sources instead.
 from __future__ import annotations
 
 import os
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .client import (
@@ -238,92 +239,120 @@ __all__ = [
     "failure_of",
 ]
 
-#: The modules of public names that are in neither `kproto.client` nor an error module.
-_ELSEWHERE = {
-    "Admin": ".client.admin",
-    "AdminError": ".client.admin",
-    "BearerToken": ".protocol.sasl",
-    "ClientCredentials": ".security",
-    "DelegationToken": ".security",
-    "OAuthBearer": ".security",
-    "Plain": ".security",
-    "Sasl": ".security",
-    "ScramSha256": ".security",
-    "ScramSha512": ".security",
-    "Tls": ".security",
-    "Undecodable": ".codecs.undecodable",
-    "Record": ".records",
-    "RecordBatch": ".records",
-    "Uuid": ".wire.uuid",
-    "ZERO_UUID": ".wire.uuid",
-    "__compiled__": ".wire.compiled",
-    "__version__": ".version",
-}
-
-_BROKER_ERRORS = frozenset(
-    {
-        "AuthorizationError",
-        "ClusterAuthorizationError",
-        "CoordinatorNotAvailableError",
-        "FencedInstanceIdError",
-        "FencedMemberEpochError",
-        "GroupAuthorizationError",
-        "GroupIdNotFoundError",
-        "IllegalGenerationError",
-        "InvalidRecordStateError",
-        "InvalidShareSessionEpochError",
-        "InvalidTopicError",
-        "LeaderNotAvailableError",
-        "NotControllerError",
-        "NotCoordinatorError",
-        "NotEnoughReplicasError",
-        "NotLeaderOrFollowerError",
-        "OffsetOutOfRangeError",
-        "ProducerFencedError",
-        "RebalanceInProgressError",
-        "RecordTooLargeError",
-        "ShareSessionLimitReachedError",
-        "ShareSessionNotFoundError",
-        "StaleMemberEpochError",
-        "TopicAuthorizationError",
-        "TopicExistsError",
-        "TransactionalIdAuthorizationError",
-        "UnknownMemberIdError",
-        "UnknownTopicIdError",
-        "UnknownTopicOrPartitionError",
-    }
-)
-
-_ERRORS_OF_CLIENT = {
-    "AdminError",
-    "CommitFailedError",
-    "DeliveryError",
-    "FatalTransactionError",
-    "LockLostError",
-    "LogTruncatedError",
-    "NoCommittedOffsetError",
-    "TransactionAbortedError",
-    "TransactionError",
-}
-
 if os.environ.get("KPROTO_PURE", "0") not in {"", "0"}:
     from .pure_modules import select
 
     select()
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"{__name__} has no public name {name!r}")
-    module = _ELSEWHERE.get(name, ".client")
-    if name in _BROKER_ERRORS:
-        module = ".protocol.broker_errors"
-    elif name.endswith("Error") and name not in _ERRORS_OF_CLIENT:
-        module = ".wire.errors"
-    found = getattr(import_module(module, __name__), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "ZERO_UUID": ".wire.uuid",
+            "Ack": ".client",
+            "AckEvent": ".client",
+            "AcknowledgeResult": ".client",
+            "Acks": ".client",
+            "Admin": ".client.admin",
+            "AdminError": ".client.admin",
+            "Assignor": ".client",
+            "AuthenticationError": ".wire.errors",
+            "AuthorizationError": ".protocol.broker_errors",
+            "BearerToken": ".protocol.sasl",
+            "BrokerAnswer": ".client",
+            "BrokerConnectionError": ".wire.errors",
+            "BrokerResponseError": ".wire.errors",
+            "Client": ".client",
+            "ClientCredentials": ".security",
+            "ClientSettings": ".client",
+            "ClusterAuthorizationError": ".protocol.broker_errors",
+            "CommitFailedError": ".client",
+            "CommittedOffset": ".client",
+            "ConfigurationError": ".wire.errors",
+            "ConnectionEvent": ".client",
+            "Consumer": ".client",
+            "CoordinatorNotAvailableError": ".protocol.broker_errors",
+            "CorruptBatchError": ".wire.errors",
+            "DecodeError": ".wire.errors",
+            "DelegationToken": ".security",
+            "Delivery": ".client",
+            "DeliveryError": ".client",
+            "EncodeError": ".wire.errors",
+            "Failure": ".client",
+            "FatalTransactionError": ".client",
+            "FencedInstanceIdError": ".protocol.broker_errors",
+            "FencedMemberEpochError": ".protocol.broker_errors",
+            "FetchedBatch": ".client",
+            "FetchedPartition": ".client",
+            "FetchedRecords": ".client",
+            "FetchedValues": ".client",
+            "GroupAuthorizationError": ".protocol.broker_errors",
+            "GroupConsumer": ".client",
+            "GroupIdNotFoundError": ".protocol.broker_errors",
+            "HandlerTransaction": ".client",
+            "Hooks": ".client",
+            "IllegalGenerationError": ".protocol.broker_errors",
+            "InvalidRecordStateError": ".protocol.broker_errors",
+            "InvalidShareSessionEpochError": ".protocol.broker_errors",
+            "InvalidTopicError": ".protocol.broker_errors",
+            "KprotoError": ".wire.errors",
+            "LeaderNotAvailableError": ".protocol.broker_errors",
+            "LockLostError": ".client",
+            "LogTruncatedError": ".client",
+            "MissingCodecError": ".wire.errors",
+            "NewTopic": ".client",
+            "NoCommittedOffsetError": ".client",
+            "NotControllerError": ".protocol.broker_errors",
+            "NotCoordinatorError": ".protocol.broker_errors",
+            "NotEnoughReplicasError": ".protocol.broker_errors",
+            "NotLeaderOrFollowerError": ".protocol.broker_errors",
+            "OAuthBearer": ".security",
+            "OffsetOutOfRangeError": ".protocol.broker_errors",
+            "OpenTransaction": ".client",
+            "Plain": ".security",
+            "PreparedTransactionState": ".client",
+            "Producer": ".client",
+            "ProducerFencedError": ".protocol.broker_errors",
+            "ProducerRecord": ".client",
+            "ProtocolError": ".wire.errors",
+            "RebalanceInProgressError": ".protocol.broker_errors",
+            "Record": ".records",
+            "RecordBatch": ".records",
+            "RecordTooLargeError": ".protocol.broker_errors",
+            "RequestEvent": ".client",
+            "RequestTimeoutError": ".wire.errors",
+            "Retries": ".client",
+            "RetryEvent": ".client",
+            "RetryTopic": ".client",
+            "RunSummary": ".client",
+            "Sasl": ".security",
+            "ScramSha256": ".security",
+            "ScramSha512": ".security",
+            "ShareConsumer": ".client",
+            "ShareRecord": ".client",
+            "ShareRunSummary": ".client",
+            "ShareSessionLimitReachedError": ".protocol.broker_errors",
+            "ShareSessionNotFoundError": ".protocol.broker_errors",
+            "StaleMemberEpochError": ".protocol.broker_errors",
+            "Stop": ".client",
+            "Tls": ".security",
+            "TopicAuthorizationError": ".protocol.broker_errors",
+            "TopicExistsError": ".protocol.broker_errors",
+            "TopicPattern": ".client",
+            "Transaction": ".client",
+            "TransactionAbortedError": ".client",
+            "TransactionError": ".client",
+            "TransactionalIdAuthorizationError": ".protocol.broker_errors",
+            "Undecodable": ".codecs.undecodable",
+            "UndecodableRecordError": ".wire.errors",
+            "UnknownMemberIdError": ".protocol.broker_errors",
+            "UnknownTopicIdError": ".protocol.broker_errors",
+            "UnknownTopicOrPartitionError": ".protocol.broker_errors",
+            "UnreadableRecordError": ".wire.errors",
+            "UnsupportedVersionError": ".wire.errors",
+            "Uuid": ".wire.uuid",
+            "__compiled__": ".wire.compiled",
+            "__version__": ".version",
+            "failure_of": ".client",
+        },
+    )

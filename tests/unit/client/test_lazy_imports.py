@@ -13,6 +13,7 @@ import pytest
 from tests.support.environment import ROOT
 
 LAZY_PACKAGES = [
+    "kproto",
     "kproto.client",
     "kproto.client.admin",
     "kproto.codecs",
