@@ -6,12 +6,12 @@ import json
 import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
 from ..wire.counted import counted
+from .text_width import cut, pad, split, width_of, wrap
 
 __all__ = [
     "escaped",
@@ -23,11 +23,11 @@ __all__ = [
     "table_lines",
 ]
 
-#: Minimum width, in characters, of the last cell of a row that is printed beside the other cells.
+#: Minimum width, in columns of the terminal, of the last cell of a row that is printed beside the other cells.
 #: If less width is left, the last cell is printed below the other cells.
 LEAST_LAST_COLUMN: Final = 30
 
-#: Minimum width, in characters, of a column whose cells are wrapped.
+#: Minimum width, in columns of the terminal, of a column whose cells are wrapped.
 LEAST_COLUMN: Final = 8
 
 _GAP: Final = "  "
@@ -63,7 +63,7 @@ def print_json(data: object) -> None:
 def print_wrapped(text: str) -> None:
     """Prints a line; breaks it at the terminal's width if the output is a terminal."""
     width = terminal_width()
-    for line in [text] if width is None else textwrap.wrap(text, max(width, 2)):
+    for line in [text] if width is None else wrap(text, max(width, 2)):
         print(line)
 
 
@@ -79,7 +79,7 @@ def ranges_text(versions: Sequence[int]) -> str:
 
 
 def terminal_width() -> int | None:
-    """Returns the width of the terminal in characters; None if the output is no terminal."""
+    """Returns the width of the terminal in columns; None if the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -110,15 +110,15 @@ def table_lines(
         return
     filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
     shown_rows = [[row[at] for at in filled] for row in [header, *rows]]
-    widths = [max(len(row[at]) for row in shown_rows) for at in range(len(filled))]
+    widths = [max(width_of(row[at]) for row in shown_rows) for at in range(len(filled))]
     before = len(indent) + sum(size + len(_GAP) for size in widths[:-1])
     for row in shown_rows:
-        cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=True)]
+        cells = [pad(cell, size) for cell, size in zip(row, widths, strict=True)]
         line = (indent + _GAP.join(cells)).rstrip()
-        if width is None or len(line) <= width:
+        if width is None or width_of(line) <= width:
             yield line
         elif width - before >= LEAST_LAST_COLUMN:
-            first, *others = textwrap.wrap(row[-1], width - before)
+            first, *others = wrap(row[-1], width - before)
             yield indent + _GAP.join([*cells[:-1], first])
             yield from (" " * before + other for other in others)
         else:
@@ -129,10 +129,10 @@ def _stacked(row: Sequence[str], widths: Sequence[int], width: int, indent: str)
     """Yields a row whose last cell is below the other cells; `widths` are those of the others."""
     columns = [_wrapped(cell, size) for cell, size in zip(row[:-1], widths, strict=True)]
     for cells in zip_longest(*columns, fillvalue=""):
-        padded = [cell.ljust(size) for cell, size in zip(cells, widths, strict=True)]
-        yield _cut((indent + _GAP.join(padded)).rstrip(), width)
+        padded = [pad(cell, size) for cell, size in zip(cells, widths, strict=True)]
+        yield cut((indent + _GAP.join(padded)).rstrip(), width)
     below = " " * min(_BELOW, width // 4)
-    yield from textwrap.wrap(row[-1], max(width, 2), initial_indent=below, subsequent_indent=below)
+    yield from wrap(row[-1], max(width, 2), below)
 
 
 def _narrowed(widths: Sequence[int], width: int) -> list[int]:
@@ -154,20 +154,16 @@ def _wrapped(cell: str, width: int) -> list[str]:
 
     Every line has the indentation of the cell.
     """
-    if len(cell) <= width:
+    if width_of(cell) <= width:
         return [cell]
     margin = cell[: min(len(cell) - len(cell.lstrip()), width // 2)]
     lines = [""]
     for piece in _PIECE.findall(cell.lstrip()):
         rest = piece
-        while len(margin) + len(lines[-1]) + len(rest.rstrip()) > width:
+        while len(margin) + width_of(lines[-1]) + width_of(rest.rstrip()) > width:
             room = 0 if lines[-1] else width - len(margin)
             if room:  # a piece that is longer than a line
-                lines[-1], rest = rest[:room], rest[room:]
+                lines[-1], rest = split(rest, room)
             lines.append("")
         lines[-1] += rest
     return [margin + line.rstrip() for line in lines if line.strip()]
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 1] + "…"

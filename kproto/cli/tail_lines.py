@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from ..records.record import Record
+from .text_width import cut
 
 __all__ = ["tail_line"]
 
@@ -34,8 +35,7 @@ def tail_line(
         )
         text = f"{_text(record.key)}  {_text(record.value)}"
         if width is not None:
-            room = max(width - len(head) - 2, _LEAST_VALUE)
-            text = text if len(text) <= room else f"{text[: room - 1]}…"
+            text = cut(text, max(width - len(head) - 2, _LEAST_VALUE))
         if colored:
             head = f"\x1b[{colors.get(record.topic, _COLORS[0])}m{head}\x1b[0m"
         return f"{head}  {text}\n".encode()

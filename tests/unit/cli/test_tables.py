@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kproto.cli import main
 from kproto.cli.tables import table_lines
+from kproto.cli.text_width import cut, width_of
 
 
 def test_a_table_leaves_out_columns_that_are_empty() -> None:
@@ -51,8 +52,27 @@ def test_wide_cells_are_wrapped_inside_their_columns() -> None:
     ]
 
 
+def test_columns_are_aligned_after_wide_characters_and_combining_marks() -> None:
+    rows = [("注文", "1"), ("re\u0301sume\u0301", "2"), ("orders", "3")]
+    assert list(table_lines(("GROUP", "LAG"), rows)) == [
+        "GROUP   LAG",
+        "注文    1",
+        "re\u0301sume\u0301  2",
+        "orders  3",
+    ]
+
+
+def test_wide_characters_are_wrapped_and_cut_at_the_width_of_the_terminal() -> None:
+    rows = [("a", "注文" * 20), ("b", "few 注文 words " * 4)]
+    lines = list(table_lines(("X", "MEANING"), rows, width=38))
+    assert "".join(lines).count("注") == 24
+    assert max(map(width_of, lines)) == 37  # the next character is two columns wide
+    assert [cut("注文", width) for width in (1, 2, 3, 4)] == ["…", "…", "注…", "注文"]
+    assert cut("e\u0301e\u0301", 2) == "e\u0301e\u0301"
+
+
 #: Names and types of a layout, and text with any white space.
-CELLS = st.lists(st.text(st.sampled_from("aB[] -"), max_size=30), min_size=4, max_size=4)
+CELLS = st.lists(st.text(st.sampled_from("aB[] -注\u0301"), max_size=30), min_size=4, max_size=4)
 
 
 @given(st.lists(CELLS, max_size=4), st.integers(1, 100))
@@ -62,9 +82,9 @@ def test_no_character_of_a_cell_is_lost_if_the_columns_fit(
 ) -> None:
     """Three columns of 8 characters, and the gaps between them, need 28 characters."""
     lines = list(table_lines(("1", "2", "3", "4"), rows, width=width))
-    assert all(len(line) <= max(width, 5) for line in lines)
+    assert all(width_of(line) <= max(width, 5) for line in lines)
     if width >= 28:
-        for letter in "aB[]-":
+        for letter in "aB[]-注\u0301":
             written = sum(cell.count(letter) for row in rows for cell in row)
             assert "".join(lines).count(letter) == written
 
