@@ -23,8 +23,8 @@ __all__ = [
     "table_lines",
 ]
 
-#: Minimum width, in columns of the terminal, of the last cell of a row that is printed beside the other cells.
-#: If less width is left, the last cell is printed below the other cells.
+#: Minimum width, in columns of the terminal, of the last cell of a row that is printed beside the
+#: other cells. If less width is left, the last cell is printed below the other cells.
 LEAST_LAST_COLUMN: Final = 30
 
 #: Minimum width, in columns of the terminal, of a column whose cells are wrapped.

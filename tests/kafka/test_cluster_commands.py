@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.admin_commands import rows_of
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
-from tests.support.cli_runs import Run, runner
+from tests.support.cli_runs import Run
 from tests.support.cluster_commands import *  # noqa: F403
-from tests.support.cluster_commands import create_spread
 from tools.kafka import VERSIONS, KafkaCluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
@@ -27,20 +25,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
             yield running
     except CANNOT_START as error:
         not_available(f"a cluster of Kafka {request.param}", error)
-
-
-@pytest.fixture
-def kproto(
-    cluster: KafkaCluster, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> Run:
-    """Returns the function that runs a command."""
-    return runner(cluster.bootstrap, capsysbinary, tmp_path)
-
-
-@pytest.fixture
-def spread(cluster: KafkaCluster) -> str:
-    """Returns a new topic with the replicas 1,2 and 2,3."""
-    return create_spread(cluster.bootstrap)
 
 
 #: Maximum time in s in which the controller notices a killed broker.

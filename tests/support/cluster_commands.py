@@ -1,7 +1,7 @@
 """Tests of `kproto cluster` and `topics describe` on clusters of three brokers, 1 to 3.
 
-A test module imports them, and provides the fixtures `kproto`, which runs a command, and `spread`,
-a new topic with the replicas 1,2 and 2,3 of its two partitions.
+A test module imports them with the fixtures `kproto`, which runs a command, and `spread`, a new
+topic with the replicas 1,2 and 2,3 of its two partitions; it provides the fixture `cluster`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import json
 import time
 import uuid
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from kproto.client import Client, NewTopic
 
 from .admin_commands import rows_of
-from .cli_runs import Run
+from .cli_runs import Run, runner
 
 __all__ = [
     "create_spread",
+    "kproto",
     "planned",
+    "spread",
     "test_feature_is_downgraded_disabled_and_upgraded",
     "test_plan_is_carried_out_and_rolled_back",
     "test_plan_of_missing_things_is_refused",
@@ -34,6 +37,25 @@ __all__ = [
 
 #: Maximum time in s in which a reassignment is complete.
 _COMPLETE_WITHIN_S = 60.0
+
+
+class Cluster(Protocol):
+    """An embedded cluster, or one of real brokers."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
+@pytest.fixture
+def kproto(cluster: Cluster, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Run:
+    """Returns the function that runs a command."""
+    return runner(cluster.bootstrap, capsysbinary, tmp_path)
+
+
+@pytest.fixture
+def spread(cluster: Cluster) -> str:
+    """Returns a new topic with the replicas 1,2 and 2,3."""
+    return create_spread(cluster.bootstrap)
 
 
 def create_spread(bootstrap: str) -> str:
