@@ -59,8 +59,9 @@ class SharePort(Protocol):
     async def poll_list(self, pool: object, most: int | None) -> list[Any] | None:
         """Returns records, all locked; None if the consumer is closed.
 
-        Raises CorruptBatchError once for records that the consumer has rejected. The fetches for this call acquire at most `most` records, or as many as the settings of the
-        consumer say if `most` is None.
+        Raises CorruptBatchError once for records that the consumer has rejected. The fetches for
+        this call acquire at most `most` records, or as many as the settings of the consumer say if
+        `most` is None.
         """
         ...
 
