@@ -27,7 +27,7 @@ class PieceWriter:
     """Writes pieces to standard output, and lets the event loop run while their reader is slow.
 
     A pager may stop reading for minutes: a write that blocks the event loop would also stop the
-    heartbeats of a member.
+    heartbeats of a member, and a SIGTERM would have no effect.
     """
 
     def __init__(self) -> None:
@@ -47,10 +47,13 @@ class PieceWriter:
             sys.stdout.flush()
             self.count = len(pieces)
             return
-        data, written = b"".join(pieces), 0
+        data, written = memoryview(b"".join(pieces)), 0
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
         try:
             while written < len(data):
-                await _until_writable(descriptor)
+                if not poll.poll(0):
+                    await _until_writable(descriptor)
                 written += os.write(descriptor, data[written : written + _WRITABLE_BYTES])
         finally:
             self.count = whole_pieces(pieces, written)
@@ -92,8 +95,6 @@ def _pollable_output() -> int | None:
 
 async def _until_writable(descriptor: int) -> None:
     """Waits until a write does not block; returns also if the reader has closed the pipe."""
-    if select.select([], [descriptor], [], 0)[1]:
-        return
     loop = asyncio.get_running_loop()
     writable: asyncio.Future[None] = loop.create_future()
 

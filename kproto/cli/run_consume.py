@@ -19,7 +19,7 @@ from .command_error import CommandError
 from .last_records import find_last_records
 from .name_patterns import subscribed, topics_of
 from .open_client import client_of, properties_of
-from .output import PieceWriter, write_all
+from .output import PieceWriter
 from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
 from .signals import run_until_signal
@@ -154,7 +154,7 @@ class _Printing:
                 )
                 lists = await stack.enter_async_context(aclosing(both))
             async for fetched in self._until_quiet(lists):
-                if self._print(fetched, only_values=only_values):
+                if await self._print(fetched, only_values=only_values):
                     return
                 del fetched  # frees its records before the next are decoded
 
@@ -339,20 +339,20 @@ class _Printing:
 
     # Printing
 
-    def _print(self, fetched: _Fetched, *, only_values: bool) -> bool:
-        """Prints records and flushes; returns True if no further record is wanted."""
+    async def _print(self, fetched: _Fetched, *, only_values: bool) -> bool:
+        """Prints records; returns True if no further record is wanted."""
+        writer = PieceWriter()
         if only_values:
             count, size = len(fetched.items), 0
             for at in range(0, count, _VALUES_A_WRITE):
                 lines = self._value_lines(fetched.items[at : at + _VALUES_A_WRITE])
-                write_all(lines)
+                await writer.write([lines])
                 size += len(lines)
         else:
             found = self._lines_of(fetched.items)
             lines = b"".join([line for _, line in found])
-            write_all(lines)
+            await writer.write([lines])
             count, size = len(found), len(lines)
-        sys.stdout.buffer.flush()
         self._count(fetched.tp, count, size, fetched.high_watermark - fetched.next_offset)
         is_over: bool = self._left == 0
         return is_over

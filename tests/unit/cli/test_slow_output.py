@@ -101,6 +101,29 @@ def test_member_with_a_slow_reader_ends_and_commits_what_it_wrote(
     assert lag[1].split(",")[:4] == [group, topic, "0", str(count)]
 
 
+@pytest.mark.parametrize("format_options", [[], ["--json"]])
+def test_consumer_without_a_group_ends_at_a_signal_if_its_reader_is_slow(
+    served: ThreadedBroker, kproto: Run, topic: str, format_options: list[str]
+) -> None:
+    """Before, it blocked in a write, and ended when its reader read or closed the pipe."""
+    kproto("produce", topic, "-p", "0", stdin=b"".join(LINES))
+    words = ["consume", topic, "--from-beginning", "-b", served.bootstrap, *format_options]
+    with subprocess.Popen(
+        [sys.executable, "-m", "kproto", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    ) as process:
+        until_it_stays(process)
+        process.send_signal(signal.SIGTERM)
+        killed = threading.Timer(60, process.kill)  # a command that hangs fails the test
+        killed.start()
+        assert process.wait() == 143
+        killed.cancel()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
 def until_it_stays(process: subprocess.Popen[bytes]) -> None:
     """Waits until the output of a process has bytes, and takes no more."""
     assert process.stdout is not None
