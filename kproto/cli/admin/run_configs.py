@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ...client import Client
 from ...client.admin import (
+    AdminError,
     AlterConfigOp,
     ConfigEntry,
     ConfigOpType,
@@ -130,13 +131,15 @@ async def _alter(client: Client, options: argparse.Namespace, kind: ConfigOpType
     for text in options.entries:
         name, equals, value = text.partition("=")
         if (kind is ConfigOpType.DELETE) == bool(equals):
-            form = "NAME" if equals else "NAME=VALUE"
-            raise ConfigurationError(f"{text!r:.80} is no {form}")
+            if equals:  # a value may be a secret
+                raise ConfigurationError(f"{name!r:.80} is followed by a value, and is no NAME")
+            raise ConfigurationError(f"{text!r:.80} is no NAME=VALUE")
         operations.append(AlterConfigOp(name, value if equals else None, kind))
     resources = await _resources_of(client, [options.resource], needs_match=True)
     if is_pattern(resource_of(options.resource).name) and not options.dry_run:
         names = ", ".join(map(_text_of, resources))
-        if not confirm(options, f"{options.verb} {', '.join(options.entries)} of {names}"):
+        entries = ", ".join(await _shown_entries(client, resources[0], operations))
+        if not confirm(options, f"{options.verb} {entries} of {names}"):
             return 1
     if kind is ConfigOpType.DELETE:
         await _check_set(client, resources, options.entries)
@@ -144,6 +147,30 @@ async def _alter(client: Client, options: argparse.Namespace, kind: ConfigOpType
         dict.fromkeys(resources, operations), validate_only=options.dry_run
     )
     return 0
+
+
+async def _shown_entries(
+    client: Client, resource: ConfigResource, operations: Iterable[AlterConfigOp]
+) -> list[str]:
+    """Returns the entries of a question; hides each value that may be a secret.
+
+    As for Kafka's brokers, a config that is not described counts as sensitive.
+    """
+    try:
+        described = await client.admin.describe_configs([resource])
+    except AdminError:  # the principal may alter configs without describing them
+        described = {}
+    entries = described.get(resource, {})
+    shown = []
+    for each in operations:
+        entry = entries.get(each.name)
+        if each.value is None:
+            shown.append(each.name)
+        elif entry is None or entry.is_sensitive:
+            shown.append(f"{each.name}=[hidden]")
+        else:
+            shown.append(f"{each.name}={each.value}")
+    return shown
 
 
 async def _check_set(

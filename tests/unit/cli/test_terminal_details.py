@@ -129,6 +129,16 @@ def test_reset_of_a_group_with_members_is_refused_first(
         process.communicate()
 
 
+def test_question_shows_no_value_that_may_be_a_secret(kproto: Run, topic: str) -> None:
+    secret = "sasl.jaas.config=hunter2"
+    found = kproto("configs", "set", f"topic/{topic}*", secret, "retention.ms=9000")
+    assert (found.code, len(found.err)) == (1, 1)
+    said = f"set sasl.jaas.config=[hidden], retention.ms=9000 of topic/{topic}"
+    assert said in found.err[0]
+    found = kproto("configs", "unset", f"topic/{topic}", secret)
+    assert (found.code, "'sasl.jaas.config' is followed by a value" in found.err[0]) == (2, True)
+
+
 def test_static_configs_are_listed_only_with_all(kproto: Run) -> None:
     """As kafka-configs does: without --all, it lists only dynamic configs of a broker."""
     assert rows_of(kproto, "configs", "list", "broker/1") == []
