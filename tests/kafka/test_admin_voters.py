@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import kproto
 from kproto.client.admin import RaftVoterEndpoint
 from tests.support.admin_calls import eventually
+from tests.support.admin_commands import rows_of
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
+from tests.support.cli_runs import runner
 from tools.kafka import VERSIONS, KafkaNode
 from tools.kafka.properties import HOST, Ports
 from tools.kafka.storage import new_id
@@ -53,6 +57,34 @@ def two_nodes(request: pytest.FixtureRequest) -> Iterator[tuple[KafkaNode, Kafka
     finally:
         for node in reversed(nodes):
             node.close()
+
+
+def test_commands_add_and_remove_a_controller(
+    two_nodes: tuple[KafkaNode, KafkaNode],
+    capsysbinary: pytest.CaptureFixture[bytes],
+    tmp_path: Path,
+) -> None:
+    one, two = two_nodes
+    kproto = runner(one.bootstrap, capsysbinary, tmp_path)
+
+    def voters() -> set[object]:
+        rows = rows_of(kproto, "cluster", "quorum")
+        return {row["node"] for row in rows if row["role"] != "observer"}
+
+    def until(found: set[object]) -> None:
+        end = time.monotonic() + 30
+        while voters() != found:
+            assert time.monotonic() < end
+
+    endpoint = ["--endpoint", f"CONTROLLER://{HOST}:{two.ports.controller}"]
+    end = time.monotonic() + 30
+    while kproto("cluster", "add-controller", "-i", "2", *endpoint, "--dry-run").code:
+        assert time.monotonic() < end  # the node 2 does not observe the quorum yet
+    assert voters() == {1}
+    assert kproto("cluster", "add-controller", "-i", "2", *endpoint, "--yes").code == 0
+    until({1, 2})
+    assert kproto("cluster", "remove-controller", "-i", "2", "--yes").code == 0
+    until({1})
 
 
 async def test_a_controller_becomes_a_voter_until_it_is_removed(

@@ -85,6 +85,46 @@ def _quorum(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _controller(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-i", "--controller-id", required=True, type=int, metavar="ID", help="its node id"
+    )
+    parser.add_argument(
+        "-d",
+        "--controller-directory-id",
+        metavar="ID",
+        help="the id of its metadata directory; default: that in kproto cluster quorum",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be changed")
+    add_yes(parser)
+
+
+def _new_controller(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--endpoint",
+        dest="endpoints",
+        action="append",
+        required=True,
+        metavar="LISTENER://HOST:PORT",
+        help="where the other voters reach it, such as CONTROLLER://host:9093; may be given "
+        "several times",
+    )
+    _controller(parser)
+
+
+def _release(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--release-version", required=True, metavar="RELEASE", help="such as 4.1")
+
+
+def _levels(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "features",
+        nargs="+",
+        metavar="FEATURE=LEVEL",
+        help="such as group.version=1, or metadata.version=4.1-IV0",
+    )
+
+
 def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="TOPIC", help="a name or a pattern")
     parser.add_argument(
@@ -177,7 +217,11 @@ VERBS: Final = (
     Verb("upgrade-features", "Raises the finalized levels of features.", _updates),
     Verb("downgrade-features", "Lowers the finalized levels of features.", _downgrade),
     Verb("disable-features", "Sets the finalized levels of features to 0.", _disable),
+    Verb("version-mapping", "Lists the levels of features in a Kafka release.", _release),
+    Verb("feature-dependencies", "Lists the levels that levels of features require.", _levels),
     Verb("quorum", "Describes the metadata quorum: voters, observers and their lag.", _quorum),
+    Verb("add-controller", "Adds a controller to the voters of the quorum.", _new_controller),
+    Verb("remove-controller", "Removes a controller from the voters of the quorum.", _controller),
     Verb(
         "log-dirs", "Lists the log directories of brokers with the sizes of replicas.", _one_broker
     ),

@@ -18,6 +18,7 @@ __all__ = [
     "level_of",
     "level_text",
     "levels_of_release",
+    "required_levels",
 ]
 
 METADATA_VERSION: Final = "metadata.version"
@@ -42,6 +43,11 @@ _DEFAULTS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
         "streams.version": {29: 1},
         "transaction.version": {24: 2},
     }
+)
+
+#: The levels that a level of a feature requires; all other levels require none.
+_REQUIRED: Final[Mapping[tuple[str, int], Mapping[str, int]]] = MappingProxyType(
+    {("eligible.leader.replicas.version", 1): {METADATA_VERSION: 23}}
 )
 
 
@@ -85,3 +91,20 @@ def levels_of_release(release: str) -> dict[str, int]:
     for name, defaults in _DEFAULTS.items():
         levels[name] = max((to for since, to in defaults.items() if since <= metadata), default=0)
     return levels
+
+
+def required_levels(feature: str, level: int) -> Mapping[str, int]:
+    """Returns the levels of other features that a level of a feature requires.
+
+    Raises ConfigurationError for a feature or a level that Kafka 4.4 does not have.
+    """
+    if feature == METADATA_VERSION:
+        highest = len(METADATA_VERSIONS)
+    elif feature in _DEFAULTS:
+        highest = max(_DEFAULTS[feature].values())
+    else:
+        known = ", ".join(sorted([METADATA_VERSION, *_DEFAULTS]))
+        raise ConfigurationError(f"{feature!r:.80} is no feature of Kafka 4.4; it has {known}")
+    if level > highest:
+        raise ConfigurationError(f"{feature} has no level {level}; its highest is {highest}")
+    return _REQUIRED.get((feature, level), {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any, Final
 
 from ...client import Client, TopicPartition
@@ -11,7 +12,15 @@ from ..command_error import CommandError
 from .confirming import confirm
 from .rows import print_rows
 from .run_api_versions import api_versions
-from .run_features import disable, downgrade, features, upgrade
+from .run_controllers import add_controller, remove_controller
+from .run_features import (
+    disable,
+    downgrade,
+    feature_dependencies,
+    features,
+    upgrade,
+    version_mapping,
+)
 from .run_quorum import quorum
 from .run_reassignments import plan, reassign, reassignments
 from .run_topics import named_partitions
@@ -33,6 +42,8 @@ _LOG_DIR_COLUMNS: Final = (
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit code."""
+    if options.verb in _VERBS_WITHOUT_CLIENT:
+        return _VERBS_WITHOUT_CLIENT[options.verb](options)
     return run_verb(options, _VERBS)
 
 
@@ -125,6 +136,11 @@ async def _unregister(client: Client, options: argparse.Namespace) -> int:
     return 0
 
 
+_VERBS_WITHOUT_CLIENT: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
+    "version-mapping": version_mapping,
+    "feature-dependencies": feature_dependencies,
+}
+
 _VERBS: Final[dict[str, VerbFunction]] = {
     "brokers": _brokers,
     "features": features,
@@ -132,6 +148,8 @@ _VERBS: Final[dict[str, VerbFunction]] = {
     "downgrade-features": downgrade,
     "disable-features": disable,
     "quorum": quorum,
+    "add-controller": add_controller,
+    "remove-controller": remove_controller,
     "log-dirs": _log_dirs,
     "api-versions": api_versions,
     "plan": plan,

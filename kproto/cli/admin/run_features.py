@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...client import Client
@@ -11,10 +11,25 @@ from ...client.admin import AdminError, FeatureMetadata, FeatureUpdate, UpgradeT
 from ...wire.errors import ConfigurationError
 from ..command_error import CommandError
 from .confirming import confirm
-from .feature_levels import METADATA_VERSION, level_of, level_text, levels_of_release
+from .feature_levels import (
+    METADATA_VERSION,
+    level_of,
+    level_text,
+    levels_of_release,
+    required_levels,
+)
 from .rows import print_rows
 
-__all__ = ["changed_levels", "disable", "downgrade", "features", "release_levels", "upgrade"]
+__all__ = [
+    "changed_levels",
+    "disable",
+    "downgrade",
+    "feature_dependencies",
+    "features",
+    "release_levels",
+    "upgrade",
+    "version_mapping",
+]
 
 
 async def features(client: Client, options: argparse.Namespace) -> int:
@@ -56,6 +71,37 @@ def _named(feature: str, level: int | None) -> str | int | None:
     """Returns a level with its name, such as `33 (4.4-IV2)`, if it has one."""
     name = level_text(feature, level)
     return level if name is None else f"{level} ({name})"
+
+
+def version_mapping(options: argparse.Namespace) -> int:
+    """Prints the levels of all features in a new cluster of a Kafka release."""
+    levels = levels_of_release(options.release_version)
+    _print_levels(options, [{"feature": name, "level": level} for name, level in levels.items()])
+    return 0
+
+
+def feature_dependencies(options: argparse.Namespace) -> int:
+    """Prints the levels of other features that the named levels require."""
+    rows = []
+    for name, level in _levels(options.features).items():
+        required = required_levels(name, level)
+        requires = ", ".join(f"{other}={_named(other, to)}" for other, to in required.items())
+        row = {"feature": name, "level": level}
+        rows.append({**row, "requires": required if options.json else requires or "none"})
+    _print_levels(options, rows, "requires")
+    return 0
+
+
+def _print_levels(
+    options: argparse.Namespace, rows: Sequence[dict[str, Any]], *columns: str
+) -> None:
+    for row in rows:
+        if options.json or options.csv:
+            row["level_name"] = level_text(row["feature"], row["level"])
+        else:
+            row["level"] = _named(row["feature"], row["level"])
+    names = ["feature", "level", *columns]
+    print_rows(options, names + ["level_name"] * (options.json or options.csv), rows)
 
 
 async def upgrade(client: Client, options: argparse.Namespace) -> int:

@@ -26,20 +26,6 @@ def cluster() -> Iterator[ThreadedCluster]:
 
 
 @pytest.fixture
-def kproto(
-    cluster: ThreadedCluster, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> Run:
-    """Returns the function that runs a command."""
-    return runner(cluster.bootstrap, capsysbinary, tmp_path)
-
-
-@pytest.fixture
-def spread(cluster: ThreadedCluster) -> str:
-    """Returns a new topic with the replicas 1,2 and 2,3."""
-    return create_spread(cluster.bootstrap)
-
-
-@pytest.fixture
 def stopped(cluster: ThreadedCluster, spread: str) -> Iterator[int]:
     """Stops the node 3 after the topic was created; yields its id."""
     cluster.wait_for(lambda it: it.stop_broker(3))
@@ -109,6 +95,31 @@ def test_brokers_without_reassignments_name_under_replicated_partitions(
         older.wait_for(lambda it: it.stop_broker(3))
         rows = rows_of(kproto, "topics", "describe", spread, "--under-replicated")
         assert [row["partition"] for row in rows] == [1]
+
+
+def test_controller_is_removed_by_its_id_and_directory(kproto: Run) -> None:
+    command = ["cluster", "remove-controller", "--controller-id"]
+    directory = ["--controller-directory-id", "AAAAAAAAAAAAAAAAAAAAAQ"]
+    (row,) = rows_of(kproto, *command, "2", *directory, "--dry-run")
+    assert (row["controller"], row["directory"]) == (2, "AAAAAAAAAAAAAAAAAAAAAQ")
+    refused = kproto(*command, "9", "--yes")
+    assert (refused.code, len(refused.err)) == (1, 1)
+    assert "controller 9 cannot be removed: the voters are 1, 2, 3" in refused.err[0]
+    refused = kproto(*command, "2", *directory)
+    assert "this would remove controller 2 from the voters" in refused.err[0]
+
+
+def test_controller_that_observes_can_be_added(kproto: Run) -> None:
+    command = ["cluster", "add-controller", "--endpoint", "CONTROLLER://[::1]:9093"]
+    directory = ["--controller-directory-id", "AAAAAAAAAAAAAAAAAAAAAQ"]
+    (row,) = rows_of(kproto, *command, "--controller-id", "4", *directory, "--dry-run")
+    assert (row["controller"], row["endpoints"]) == (4, ["CONTROLLER://[::1]:9093"])
+    refused = kproto(*command, "--controller-id", "2", "--yes")
+    assert "controller 2 cannot be added: it is a voter already" in refused.err[0]
+    refused = kproto(*command, "--controller-id", "4", "--yes")
+    assert "start it first, as an observer of the quorum; the observers are none" in refused.err[0]
+    refused = kproto("cluster", "add-controller", "--endpoint", "host:9093", "-i", "4", "--yes")
+    assert (refused.code, "is no LISTENER://HOST:PORT" in refused.err[0]) == (2, True)
 
 
 def test_reassignment_in_progress_is_shown_and_cancelled(

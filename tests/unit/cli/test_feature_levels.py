@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kproto.broker.features import FEATURES
+from kproto.cli import main
 from kproto.cli.admin.feature_levels import (
     METADATA_VERSION,
     METADATA_VERSIONS,
     level_of,
     level_text,
     levels_of_release,
+    required_levels,
 )
 from kproto.cli.admin.run_features import changed_levels, release_levels
 from kproto.cli.command_error import CommandError
@@ -42,6 +44,31 @@ def test_level_is_a_number_a_name_or_a_release() -> None:
         level_of("group.version", "4.1")
     with pytest.raises(ConfigurationError, match=r"is no metadata\.version"):
         level_of(METADATA_VERSION, "9.9")
+
+
+def test_required_levels_are_those_of_kafkas_feature_dependencies() -> None:
+    assert required_levels("eligible.leader.replicas.version", 1) == {METADATA_VERSION: 23}
+    assert required_levels("transaction.version", 2) == {}
+    assert required_levels(METADATA_VERSION, 33) == {}
+    with pytest.raises(ConfigurationError, match=r"group\.version has no level 2"):
+        required_levels("group.version", 2)
+    with pytest.raises(ConfigurationError, match="'foo' is no feature of Kafka"):
+        required_levels("foo", 1)
+
+
+def test_verbs_of_releases_and_dependencies_need_no_broker(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["cluster", "-b", "127.0.0.1:1"]
+    names = ["eligible.leader.replicas.version=1", "group.version=1"]
+    assert main([*command, "feature-dependencies", *names]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["FEATURE", "LEVEL", "REQUIRES"],
+        ["eligible.leader.replicas.version", "1", "metadata.version=23", "(4.0-IV1)"],
+        ["group.version", "1", "none"],
+    ]
+    assert main([*command, "version-mapping", "--release-version", "4.1"]) == 0
+    assert "metadata.version                  27 (4.1-IV1)" in capsys.readouterr().out
 
 
 def test_levels_of_a_release_are_those_of_kafkas_version_mapping() -> None:
