@@ -23,6 +23,7 @@ from .output import PieceWriter
 from .progress import Progress
 from .record_output import formatter, is_value_only, record_filter
 from .signals import run_until_signal
+from .tables import named
 from .times import moment_of
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class _Printing:
             arguments["start"] = _start_of(options.from_time)
         elif not self._has_reset:
             arguments["start"] = "latest"
-        await self._partitions(client)  # raises an error for a topic that does not exist
+        partitions = await self._partitions(client)
         if self._left == 0:
             return
         async with client.consumer(
@@ -276,6 +277,9 @@ class _Printing:
                     if self._left == 0:
                         return
                 elif await self._is_over(consumer, quiet_since):
+                    if options.until_end and not options.quiet:
+                        others = [tp for tp in partitions if tp not in consumer.assignment]
+                        await self._warn_of_unread(client, consumer, others)
                     return
 
     async def _print_and_commit(
@@ -328,6 +332,31 @@ class _Printing:
                 starts[tp] = first[0].offset if first else await consumer.position(tp)
         if starts:
             await consumer.commit(starts)
+
+    async def _warn_of_unread(
+        self, client: Client, consumer: GroupConsumer, tps: Sequence[TopicPartition]
+    ) -> None:
+        """Prints a warning about those partitions of other members that have any lag."""
+        if not tps:
+            return
+        first = await client.list_offsets(dict.fromkeys(tps, "earliest"))
+        ends = await client.list_offsets(
+            dict.fromkeys(tps, "latest"), read_committed=self._read_committed
+        )
+        committed = await consumer.committed(*tps)
+        unread = []
+        for tp in tps:
+            offset = committed.get(tp)
+            if (first[tp] if offset is None else offset.offset) < ends[tp]:
+                unread.append(f"{tp[0]}:{tp[1]}")
+        if unread:
+            group = self._options.group
+            print(
+                f"kproto: warning: not read, because other members of the group {group} have them: "
+                f"{named(unread, 'partition')}. A member that was killed keeps its partitions until "
+                f"its session times out (kproto groups describe {group})",
+                file=sys.stderr,
+            )
 
     async def _is_over(self, consumer: GroupConsumer, quiet_since: float) -> bool:
         quiet_ms = (SYSTEM_CLOCK.monotonic() - quiet_since) * 1000

@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from kproto import sync as kproto_sync
 from tests.support.cli_process import complaints, started
 from tests.support.cli_runs import Run
 from tests.support.embedded import ThreadedBroker
@@ -242,6 +244,37 @@ def test_group_continues_after_the_printed_records(kproto: Run, topic: str) -> N
     assert kproto("consume", topic, *group, "-n", "2").lines() == ["1", "2"]
     assert kproto("consume", topic, *group, "--until-end").lines() == ["3", "4"]
     assert kproto("consume", topic, *group, "--timeout", "1s").lines() == []
+
+
+def test_partitions_of_other_members_are_named_at_the_end(
+    served: ThreadedBroker, kproto: Run, topic: str
+) -> None:
+    for number in "012":
+        kproto("produce", topic, "-p", number, stdin=b"a")
+    group, is_over = f"{topic}-shared", threading.Event()
+    words = ["consume", topic, "-g", group, "--from-beginning", "--until-end"]
+
+    def poll_until_over() -> None:
+        while not is_over.is_set():
+            member.poll(20)
+
+    with (
+        kproto_sync.Client(served.bootstrap) as client,
+        client.consumer(topic, group=group, start="earliest", auto_commit=False) as member,
+    ):
+        polling = threading.Thread(target=poll_until_over)
+        polling.start()
+        try:
+            found = kproto(*words)
+        finally:
+            is_over.set()
+            polling.join()
+    assert (found.code, len(found.err)) == (0, 1)
+    left = 3 - len(found.lines())
+    assert left in (1, 2)
+    assert f"not read, because other members of the group {group} have them" in found.err[0]
+    assert found.err[0].count(f"{topic}:") == left
+    assert kproto(*words) == (0, b"a\n" * left, [])
 
 
 def test_missing_topic_and_partition_are_errors(kproto: Run, topic: str) -> None:
