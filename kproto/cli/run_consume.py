@@ -353,8 +353,8 @@ class _Printing:
             group = self._options.group
             print(
                 f"kproto: warning: not read, because other members of the group {group} have them: "
-                f"{named(unread, 'partition')}. A member that was killed keeps its partitions until "
-                f"its session times out (kproto groups describe {group})",
+                f"{named(unread, 'partition')}. A member that was killed keeps its partitions "
+                f"until its session times out (kproto groups describe {group})",
                 file=sys.stderr,
             )
 

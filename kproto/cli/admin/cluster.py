@@ -106,7 +106,7 @@ def _new_controller(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="LISTENER://HOST:PORT",
-        help="where the other voters reach it, such as CONTROLLER://host:9093; may be given "
+        help="its address for the other voters, such as CONTROLLER://host:9093; may be given "
         "several times",
     )
     _controller(parser)
