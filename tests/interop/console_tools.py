@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ from tools.setup.maven import fetch_each
 from tools.setup.once import locked
 from tools.storm.java import RELEASE, resolve_tools
 
-__all__ = ["Printed", "facts_of", "run_commands"]
+__all__ = ["Printed", "check_same_facts", "facts_of", "run_commands"]
 
 #: The jar with ConfigCommand, which the jars of the tools lack, and what it needs.
 _LIBRARIES: Final = (
@@ -110,4 +110,23 @@ def facts_of(printed: Printed) -> tuple[int, list[str]]:
         " ".join(sorted(re.split(r"[\s,;]+", line.strip())))
         for line in text.splitlines()
         if line.strip() and not _NUMBER_OF_RUN.search(line)
+    )
+
+
+def check_same_facts(
+    commands: Sequence[str],
+    ours: Sequence[Printed],
+    theirs: Sequence[Printed],
+    differences: Collection[str],
+) -> None:
+    """Asserts that the facts of all commands are the same, except for those of `differences`."""
+    differing = {
+        command: (facts_of(here), facts_of(there))
+        for command, here, there in zip(commands, ours, theirs, strict=True)
+        if facts_of(here) != facts_of(there)
+    }
+    assert differing.keys() == set(differences), "\n".join(
+        f"{command}: ours {here}, theirs {there}"
+        for command, (here, there) in differing.items()
+        if command not in differences
     )

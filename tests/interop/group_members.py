@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from kproto.messages.produce_request import (
 from kproto.records import encode_batch
 from tests.support.batches import TIMESTAMP
 from tests.support.embedded import ThreadedBroker
+from tests.support.patience import wait_until
 from tests.support.raw_connection import RawConnection
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "read_by",
     "share",
     "share_and_hand_over",
-    "until",
     "write",
 ]
 
@@ -84,13 +83,6 @@ class GroupMember:
                 stream.close()
 
 
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, "the expected state did not occur"
-        time.sleep(0.01)
-
-
 def write(broker: ThreadedBroker, *values: str) -> None:
     """Produces one record with each value to each partition of topic `t`."""
     records = encode_batch([(None, value.encode(), [], TIMESTAMP) for value in values])
@@ -129,19 +121,19 @@ def share_and_hand_over(
             member = GroupMember(python, peer, broker, group)
             ending.callback(member.end)
             members.append(member)
-            until(lambda: share(members))
+            wait_until(lambda: share(members))
         write(broker, "one", "two")
         expected = [(it, value) for it in range(PARTITIONS) for value in ("one", "two")]
-        until(lambda: len(read_by(members)) >= len(expected))
+        wait_until(lambda: len(read_by(members)) >= len(expected))
         assert read_by(members) == expected
         assert described() == ("Stable", len(peers))
         first, *rest = members
         first.leave()
         if rest:
-            until(lambda: share(rest))
+            wait_until(lambda: share(rest))
             write(broker, "three")
             expected = sorted([*expected, *((it, "three") for it in range(PARTITIONS))])
-            until(lambda: len(read_by(members)) >= len(expected))
+            wait_until(lambda: len(read_by(members)) >= len(expected))
             assert read_by(members) == expected, "a leaving member has committed its offsets"
         for member in rest:
             member.leave()

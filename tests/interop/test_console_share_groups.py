@@ -21,7 +21,7 @@ from tools.setup.javac import CompilerError
 from tools.setup.maven import MavenError
 
 from .console_commands import SHARE_GROUP_COMMANDS, words_of
-from .console_tools import Printed, facts_of, run_commands
+from .console_tools import Printed, check_same_facts, run_commands
 
 pytestmark = [pytest.mark.peers, pytest.mark.kafka, pytest.mark.slow, pytest.mark.exhaustive]
 
@@ -42,16 +42,7 @@ def test_console_tools_print_the_same_facts_of_a_share_group(tmp_path: Path) -> 
     with threaded_broker(SETTINGS) as broker:
         ours = asyncio.run(_printed(broker.bootstrap, str(tmp_path)))
     commands = [f"{at}: {each}" for at, each in enumerate((*BEFORE, *DURING, *AFTER))]
-    differing = {
-        command: (facts_of(here), facts_of(there))
-        for command, here, there in zip(commands, ours, theirs, strict=True)
-        if facts_of(here) != facts_of(there)
-    }
-    assert differing.keys() == DIFFERENCES.keys(), "\n".join(
-        f"{command}: ours {here}, theirs {there}"
-        for command, (here, there) in differing.items()
-        if command not in DIFFERENCES
-    )
+    check_same_facts(commands, ours, theirs, DIFFERENCES)
 
 
 async def _printed(bootstrap: str, folder: str) -> list[Printed]:

@@ -14,6 +14,7 @@ from kproto.messages.consumer_group_describe_request import ConsumerGroupDescrib
 from kproto.messages.list_groups_request import ListGroupsRequest
 from tests.support.availability import not_available
 from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.patience import wait_until
 from tests.support.raw_connection import RawConnection
 from tools.setup.java import JavaNotFoundError, java_home
 from tools.setup.maven import MavenError
@@ -25,7 +26,6 @@ from .group_members import (
     read_by,
     share,
     share_and_hand_over,
-    until,
     write,
 )
 
@@ -121,18 +121,18 @@ def test_java_shares_a_topic_with_librdkafka(broker: ThreadedBroker, peers_pytho
     with ExitStack() as ending:
         java = JavaMember(broker, "g")
         ending.callback(java.end)
-        until(lambda: share([java]))
+        wait_until(lambda: share([java]))
         peer = GroupMember(peers_python, PEER, broker, "g")
         ending.callback(peer.end)
-        until(lambda: share([java, peer]))
+        wait_until(lambda: share([java, peer]))
         write(broker, "0", "1")
         expected = [(it, value) for it in range(PARTITIONS) for value in ("0", "1")]
-        until(lambda: len(read_by([java, peer])) >= len(expected))
+        wait_until(lambda: len(read_by([java, peer])) >= len(expected))
         assert read_by([java, peer]) == expected
         java.leave()
-        until(lambda: share([peer]))
+        wait_until(lambda: share([peer]))
         write(broker, "2")
-        until(lambda: len(read_by([java, peer])) >= len(expected) + PARTITIONS)
+        wait_until(lambda: len(read_by([java, peer])) >= len(expected) + PARTITIONS)
         assert read_by([java, peer]) == sorted([*expected, *((it, "2") for it in range(6))])
         peer.leave()
 
@@ -145,11 +145,11 @@ def test_a_member_that_is_killed_is_out_when_its_session_is_over(
         members = [GroupMember(peers_python, PEER, broker, "g") for _ in range(2)]
         for member in members:
             ending.callback(member.end)
-        until(lambda: share(members))
+        wait_until(lambda: share(members))
         members[0].end()
-        until(lambda: share(members[1:]))
+        wait_until(lambda: share(members[1:]))
         write(broker, "one")
-        until(lambda: len(read_by(members[1:])) >= PARTITIONS)
+        wait_until(lambda: len(read_by(members[1:])) >= PARTITIONS)
         members[1].leave()
 
 
@@ -159,20 +159,20 @@ def test_a_classic_group_becomes_one_of_the_consumer_protocol_and_back(
     with ExitStack() as ending:
         old = GroupMember(peers_python, CLASSIC, broker, "g")
         ending.callback(old.end)
-        until(lambda: share([old]))
+        wait_until(lambda: share([old]))
         assert kind_of(broker)[0] == "classic"
         new = GroupMember(peers_python, PEER, broker, "g")
         ending.callback(new.end)
-        until(lambda: share([old, new]))
+        wait_until(lambda: share([old, new]))
         assert kind_of(broker)[0] == "consumer"
         write(broker, "one")
-        until(lambda: len(read_by([old, new])) >= PARTITIONS)
+        wait_until(lambda: len(read_by([old, new])) >= PARTITIONS)
         assert read_by([old, new]) == [(it, "one") for it in range(PARTITIONS)]
         new.leave()
-        until(lambda: share([old]))
+        wait_until(lambda: share([old]))
         assert kind_of(broker)[0] == "classic"
         write(broker, "two")
-        until(lambda: len(read_by([old, new])) >= 2 * PARTITIONS)
+        wait_until(lambda: len(read_by([old, new])) >= 2 * PARTITIONS)
         assert read_by([old, new]) == [
             (it, value) for it in range(PARTITIONS) for value in ("one", "two")
         ]

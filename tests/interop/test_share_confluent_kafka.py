@@ -14,7 +14,8 @@ import pytest
 
 from tests.kafka.share_sides import ShareSide
 from tests.support.embedded import ThreadedBroker
-from tests.support.share_peers import PARTITIONS, lag, share_broker, share_side, until
+from tests.support.patience import wait_until
+from tests.support.share_peers import PARTITIONS, lag, share_broker, share_side
 
 pytestmark = [pytest.mark.peers, pytest.mark.exhaustive]
 
@@ -92,7 +93,7 @@ def test_confluent_kafka_acknowledges_each_record(
             member = Member(peers_python, broker, mode)
             ending.callback(member.close)
             members.append(member)
-        until(lambda: lag(side, RECORDS) == 0)
+        wait_until(lambda: lag(side, RECORDS) == 0)
         assert [member.leave() for member in members] == [0, 0]
     assert not [each for member in members for each in member.all("failed")]
     got = sorted((p, at, count) for member in members for p, at, count in member.all("got"))

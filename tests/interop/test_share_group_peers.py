@@ -19,7 +19,8 @@ import pytest
 from tests.kafka.share_sides import ShareSide
 from tests.support.availability import not_available
 from tests.support.embedded import ThreadedBroker
-from tests.support.share_peers import PARTITIONS, lag, share_broker, share_side, until
+from tests.support.patience import wait_until
+from tests.support.share_peers import PARTITIONS, lag, share_broker, share_side
 from tools.kafka.jars import KafkaJarsError, resolve_jars
 from tools.setup.java import JavaNotFoundError, java_home
 from tools.setup.maven import MavenError
@@ -111,8 +112,8 @@ def test_java_members_acknowledge_each_record_once(
             member = JavaMember(broker, mode)
             ending.callback(member.kill)
             members.append(member)
-        until(lambda: lag(side, BATCHES * BATCH) == 0)
-        until(lambda: sum(it.consumed.total() for it in members) >= RECORDS)
+        wait_until(lambda: lag(side, BATCHES * BATCH) == 0)
+        wait_until(lambda: sum(it.consumed.total() for it in members) >= RECORDS)
         for member in members:
             member.leave()
         consumed = members[0].consumed + members[1].consumed
@@ -136,8 +137,8 @@ def test_java_member_reads_what_a_killed_member_has_not_acknowledged(
     with ExitStack() as ending:
         member = JavaMember(broker, "sync")
         ending.callback(member.kill)
-        until(lambda: lag(side, BATCHES * BATCH) == 0)
-        until(lambda: member.consumed.total() >= RECORDS - 10)
+        wait_until(lambda: lag(side, BATCHES * BATCH) == 0)
+        wait_until(lambda: member.consumed.total() >= RECORDS - 10)
     accepted = {(tp[1], offset) for offset in range(10)}
     assert not accepted & set(member.consumed), "an accepted record is delivered again"
     assert len(member.consumed) == RECORDS - len(accepted)

@@ -50,11 +50,11 @@ from tests.support.authorized_sides import (
     make_topics,
     name,
     set_acls,
-    until,
 )
 from tests.support.availability import not_available
 from tests.support.batches import batch_bytes
 from tests.support.embedded import threaded_broker
+from tests.support.patience import wait_until
 from tests.support.raw_connection import RawConnection
 from tests.support.settling import settle
 from tools.kafka.jars import KafkaJarsError
@@ -260,7 +260,7 @@ def delete_topics(side: Side, version: int) -> object:
         )
     answer = side.ask(request, version)
     done = [topic for topic in answer.responses if topic.error_code == 0]
-    until(lambda: len(known) - len(done) == len(ids(side)))
+    wait_until(lambda: len(known) - len(done) == len(ids(side)))
     return sorted(
         (topic.name or "", name(topic.error_code), topic.topic_id in known.values())
         for topic in answer.responses
@@ -437,7 +437,7 @@ def removed_quotas(sides: tuple[Theirs, Ours]) -> Iterator[None]:
             for entry in side.ask(everything, 1, as_root=True).entries
         ]
         altered(side, AlterClientQuotasRequest(entries=entries), as_root=True)
-        until(lambda side=side: described(side, everything, as_root=True) == {})  # type: ignore[misc]
+        wait_until(lambda side=side: described(side, everything, as_root=True) == {})  # type: ignore[misc]
 
 
 @pytest.mark.slow
@@ -479,7 +479,7 @@ def topic_of_theirs(sides: tuple[Theirs, Ours]) -> Iterator[str]:
     yield topic
     gone = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=9_000)
     theirs.ask(gone, 6, as_root=True)
-    until(lambda: topic not in ids(theirs))
+    wait_until(lambda: topic not in ids(theirs))
 
 
 @pytest.mark.slow

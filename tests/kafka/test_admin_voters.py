@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.support.admin_commands import rows_of
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
 from tests.support.cli_runs import runner
+from tests.support.patience import wait_until
 from tools.kafka import VERSIONS, KafkaNode
 from tools.kafka.properties import HOST, Ports
 from tools.kafka.storage import new_id
@@ -71,20 +71,14 @@ def test_commands_add_and_remove_a_controller(
         rows = rows_of(kproto, "cluster", "quorum")
         return {row["node"] for row in rows if row["role"] != "observer"}
 
-    def until(found: set[object]) -> None:
-        end = time.monotonic() + 30
-        while voters() != found:
-            assert time.monotonic() < end
-
     endpoint = ["--endpoint", f"CONTROLLER://{HOST}:{two.ports.controller}"]
-    end = time.monotonic() + 30
-    while kproto("cluster", "add-controller", "-i", "2", *endpoint, "--dry-run").code:
-        assert time.monotonic() < end  # the node 2 does not observe the quorum yet
+    add = ["cluster", "add-controller", "-i", "2", *endpoint]
+    wait_until(lambda: kproto(*add, "--dry-run").code == 0)  # the node 2 observes the quorum
     assert voters() == {1}
-    assert kproto("cluster", "add-controller", "-i", "2", *endpoint, "--yes").code == 0
-    until({1, 2})
+    assert kproto(*add, "--yes").code == 0
+    wait_until(lambda: voters() == {1, 2})
     assert kproto("cluster", "remove-controller", "-i", "2", "--yes").code == 0
-    until({1})
+    wait_until(lambda: voters() == {1})
 
 
 async def test_a_controller_becomes_a_voter_until_it_is_removed(

@@ -6,8 +6,6 @@ embedded broker gets the principal of alice without authentication.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any, Final
 
 from kproto.broker import BrokerSettings
@@ -29,6 +27,7 @@ from kproto.messages.sasl_handshake_request import SaslHandshakeRequest
 from kproto.protocol.error_codes import error_code
 from kproto.testing.clock import ManualClock
 from kproto.wire.uuid import Uuid
+from tests.support.patience import wait_until
 from tests.support.raw_connection import RawConnection
 from tools.kafka.secured import SecuredKafka
 
@@ -44,7 +43,6 @@ __all__ = [
     "make_topics",
     "name",
     "set_acls",
-    "until",
 ]
 
 APIS: Final = by_key(KAFKA_APIS)
@@ -103,19 +101,12 @@ Side = Theirs | Ours
 def make_topics(side: Side, *names: str) -> None:
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
     side.ask(CreateTopicsRequest(topics=topics, timeout_ms=20_000), 7, as_root=True)
-    until(lambda: set(names) <= set(ids(side)))
+    wait_until(lambda: set(names) <= set(ids(side)))
 
 
 def ids(side: Side) -> dict[str, Uuid]:
     answer = side.ask(MetadataRequest(topics=None), 12, as_root=True)
     return {topic.name: topic.topic_id for topic in answer.topics}
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, "the expected state did not occur"
-        time.sleep(0.005)
 
 
 def acls_of(side: Side) -> set[tuple[object, ...]]:
@@ -155,7 +146,7 @@ def set_acls(side: Side, acls: list[Acl]) -> None:
         permission_type=1,
     )
     side.ask(DeleteAclsRequest(filters=[everything]), 3, as_root=True)
-    until(lambda: not acls_of(side))
+    wait_until(lambda: not acls_of(side))
     creations = [
         AclCreation(
             resource_type=acl.resource_type,
@@ -170,7 +161,7 @@ def set_acls(side: Side, acls: list[Acl]) -> None:
     ]
     answer = side.ask(CreateAclsRequest(creations=creations), 3, as_root=True)
     assert {result.error_code for result in answer.results} <= {0}
-    until(lambda: len(acls_of(side)) == len(set(acls)))
+    wait_until(lambda: len(acls_of(side)) == len(set(acls)))
 
 
 def name(code: int) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -11,12 +10,10 @@ from kproto.broker import BrokerSettings
 from tests.kafka.share_sides import ShareSide
 from tests.support.embedded import ThreadedBroker, threaded_broker
 
-__all__ = ["PARTITIONS", "lag", "share_broker", "share_side", "until"]
+__all__ = ["PARTITIONS", "lag", "share_broker", "share_side"]
 
 #: The number of partitions of the topic `t`.
 PARTITIONS: Final = 3
-
-PATIENCE_S: Final = 60.0
 
 
 @contextmanager
@@ -44,14 +41,6 @@ def share_side(broker: ThreadedBroker, batches: int, batch: int) -> Iterator[Sha
             side.produce("t", index, batch)
     yield side
     side.close()
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Waits until `condition` holds, at most `PATIENCE_S` s."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def lag(side: ShareSide, records: int) -> int:
