@@ -21,10 +21,9 @@ from ...wire.errors import ConfigurationError, UnreadableRecordError
 from ..core.tasks import until_ended
 from ..metadata.cluster import TopicPartition
 from ..observing.log_lines import log
-from .draining import until_drained
+from .draining import DrainablePool, until_drained
 from .failure_handler import FailureHandler
 from .failure_headers import due_time
-from .failure_log import log_unraised
 from .handler_calls import HandlerCalls
 from .handlers import BatchHandler, RecordHandler, unreadable_record
 from .ordered_shard import OrderedShard
@@ -44,7 +43,7 @@ _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
 
-class ProcessingPool:
+class ProcessingPool(DrainablePool):
     """Processes the records of one `run()`, and queues records of at most `max_bytes`.
 
     If workers wait for records, the pool accepts one more list of records beyond `max_bytes`,
@@ -64,6 +63,7 @@ class ProcessingPool:
         max_bytes: int,
         retained: RetainedFailures | None = None,
     ) -> None:
+        super().__init__()
         self._consumer = consumer
         self._acks = acks
         self._clock = clock
@@ -86,12 +86,9 @@ class ProcessingPool:
         self._timer: Timer | None = None
         self._timer_at = _NEVER
         self._commit_timer: Timer | None = None
-        self._is_stopping = asyncio.Event()
         self._state_changed = asyncio.Event()
-        self._is_cancelling = False
         self._has_ended = False
         self._drain_deadline = _LONG_AGO
-        self._error: BaseException | None = None
 
     @property
     def summary(self) -> RunSummary:
@@ -123,11 +120,6 @@ class ProcessingPool:
     def is_stopping(self) -> bool:
         """True after `stop` or `fail`: no further record is polled."""
         return self._is_stopping.is_set()
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error that stopped the pool, or None."""
-        return self._error
 
     @property
     def drain_remaining_ms(self) -> float:
@@ -171,15 +163,8 @@ class ProcessingPool:
 
     def end_drain(self) -> None:
         """Stops the pool, and cancels the handlers before `drain_timeout_ms` is over."""
-        self.stop()
+        super().end_drain()
         self._drain_deadline = _LONG_AGO
-        self.cancel_handlers()
-
-    def on_signal(self) -> None:
-        """Stops the pool; a second signal cancels the handlers."""
-        if self._is_stopping.is_set():
-            self.cancel_handlers()
-        self.stop()
 
     def cancel_handlers(self) -> None:
         """Cancels the handlers; their records do not count as processed."""
@@ -187,17 +172,6 @@ class ProcessingPool:
         self._state_changed.set()
         for worker in self._workers:
             worker.cancel()
-
-    def fail(self, error: BaseException) -> None:
-        """Stops the pool with `error`.
-
-        If the pool has another error already, logs `error` instead.
-        """
-        if self._error is None:
-            self._error = error
-        elif error is not self._error:
-            log_unraised(error)
-        self.stop()
 
     async def _drain(self, poll_task: asyncio.Task[None]) -> None:
         try:

@@ -21,9 +21,9 @@ from ...wire.errors import ConfigurationError, CorruptBatchError
 from ..core.tasks import is_in_task, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.share.acquisition import LockLostError
-from .draining import until_drained
+from .draining import DrainablePool, until_drained
 from .failure_headers import add_record_note, has_readable_headers
-from .failure_log import log_failure, log_unraised
+from .failure_log import log_failure
 from .forwarding import send_forwarded
 from .handlers import NotAsyncError, RecordHandler, UndecodableError
 from .ports import RecordSink
@@ -103,7 +103,7 @@ class _Worker:
         self.is_cancelled = False
 
 
-class SharePool:
+class SharePool(DrainablePool):
     """Processes the records of one `run()` of a share consumer.
 
     Failure headers name `group_id`. `max_poll_records` is that of the consumer.
@@ -119,6 +119,7 @@ class SharePool:
         group_id: str,
         max_poll_records: int,
     ) -> None:
+        super().__init__()
         self._port = port
         self._clock = clock
         self._settings = settings
@@ -129,13 +130,10 @@ class SharePool:
         self._look_ahead = ShareLookAhead(settings.workers, max_poll_records)
         self._delayed: dict[int, tuple[Any, Timer]] = {}  # by id, until their release
         self._workers: set[_Worker] = set()
-        self._is_stopping = asyncio.Event()
         self._changed = asyncio.Event()
-        self._is_cancelling = False
         self._is_ending = False
         self._drain_until = float("-inf")
         self._renew_timer: Timer | None = None
-        self._error: BaseException | None = None
         self._yielder = LoopYielder()
         self.handled = self.released = self.rejected = self.dead_letters = 0
 
@@ -153,11 +151,6 @@ class SharePool:
     def records_in_flight(self) -> int:
         """The number of records that handlers are processing now."""
         return sum(worker.record is not None for worker in self._workers)
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error that stopped the pool, or None."""
-        return self._error
 
     @property
     def is_called_by_handler(self) -> bool:
@@ -226,17 +219,6 @@ class SharePool:
             self._release_held()
             self._changed.set()
 
-    def end_drain(self) -> None:
-        """Stops the pool, and cancels the handlers before `drain_timeout_ms` is over."""
-        self.stop()
-        self.cancel_handlers()
-
-    def on_signal(self) -> None:
-        """Stops the pool; a second signal cancels the handlers."""
-        if self._is_stopping.is_set():
-            self.cancel_handlers()
-        self.stop()
-
     def cancel_handlers(self) -> None:
         """Cancels the handlers; their records are released."""
         self._is_cancelling = True
@@ -245,14 +227,6 @@ class SharePool:
             if not worker.is_cancelled:
                 worker.is_cancelled = True
                 worker.task.cancel()
-
-    def fail(self, error: BaseException) -> None:
-        """Stops the pool with `error`; logs `error` if the pool has another error already."""
-        if self._error is None:
-            self._error = error
-        elif error is not self._error:
-            log_unraised(error)
-        self.stop()
 
     def _release_held(self) -> None:
         """Releases the queued records, and the failed records that wait for their release."""
