@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio.constants
 import gc
+import linecache
 import os
 from collections.abc import Generator, Iterator
 
@@ -63,6 +64,17 @@ os.environ.setdefault(JVM_VARIABLE, "-XX:TieredStopAtLevel=1")
 # In asyncio's debug mode each call and each task stores the stack that created it, by default ten
 # frames. The last frame is enough; storing the others takes a third of the time of asyncio tests.
 asyncio.constants.DEBUG_STACK_DEPTH = 1  # type: ignore[misc]  # only typeshed declares it final
+
+
+def _assume_unchanged(filename: str | None = None) -> None:
+    """Replaces `linecache.checkcache`, because no source changes during a run.
+
+    In the debug mode each future stores its whole stack, and `checkcache` asks the file system
+    about each file of the stack, which takes an eighth of the time of tests with clients.
+    """
+
+
+linecache.checkcache = _assume_unchanged
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
