@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-#: The time of one poll in ms: a member of a group checks between polls whether it has any lag.
+#: The time of one poll in ms. With `--until-end` a member of a group checks after each poll without
+#: records whether it has any lag, so such a poll ends earlier.
 _POLL_MS: Final = 500
+_POLL_TO_END_MS: Final = 100
 
 #: The longest time in s of the commit of the printed records after Ctrl-C or SIGTERM.
 _STOP_S: Final = 10
@@ -263,11 +265,12 @@ class _Printing:
             auto_commit=False,
             **arguments,
         ) as consumer:
+            poll_ms = _POLL_TO_END_MS if options.until_end else _POLL_MS
             quiet_since = SYSTEM_CLOCK.monotonic()
             started: frozenset[TopicPartition] = frozenset()
             while True:
                 most = _POLL_RECORDS if self._left is None else min(self._left, _POLL_RECORDS)
-                polled = await consumer.poll(_POLL_MS, most)
+                polled = await consumer.poll(poll_ms, most)
                 if self._commits and consumer.assignment != started:
                     await self._commit_starts(consumer, consumer.assignment - started, polled)
                     started = consumer.assignment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from kproto import sync as kproto_sync
+from kproto.broker import BrokerSettings
 from tests.support.cli_process import complaints, started
-from tests.support.cli_runs import Run
-from tests.support.embedded import ThreadedBroker
+from tests.support.cli_runs import Run, runner
+from tests.support.embedded import ThreadedBroker, threaded_broker
 from tests.support.environment import ROOT
 
 ALL = ("--from-beginning", "--until-end")
@@ -247,34 +249,40 @@ def test_group_continues_after_the_printed_records(kproto: Run, topic: str) -> N
 
 
 def test_partitions_of_other_members_are_named_at_the_end(
-    served: ThreadedBroker, kproto: Run, topic: str
+    capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
-    for number in "012":
-        kproto("produce", topic, "-p", number, stdin=b"a")
-    group, is_over = f"{topic}-shared", threading.Event()
-    words = ["consume", topic, "-g", group, "--from-beginning", "--until-end"]
+    settings = BrokerSettings(
+        group_consumer_min_heartbeat_interval_ms=50, group_consumer_heartbeat_interval_ms=50
+    )
+    words = ["consume", "t", "-g", "g", "--from-beginning", "--until-end"]
+    is_over = threading.Event()
 
     def poll_until_over() -> None:
         while not is_over.is_set():
             member.poll(20)
 
-    with (
-        kproto_sync.Client(served.bootstrap) as client,
-        client.consumer(topic, group=group, start="earliest", auto_commit=False) as member,
-    ):
-        polling = threading.Thread(target=poll_until_over)
-        polling.start()
-        try:
-            found = kproto(*words)
-        finally:
-            is_over.set()
-            polling.join()
-    assert (found.code, len(found.err)) == (0, 1)
-    left = 3 - len(found.lines())
-    assert left in (1, 2)
-    assert f"not read, because other members of the group {group} have them" in found.err[0]
-    assert found.err[0].count(f"{topic}:") == left
-    assert kproto(*words) == (0, b"a\n" * left, [])
+    with threaded_broker(settings) as broker:
+        broker.call(lambda it: it.create_topic("t", 3))
+        kproto = runner(broker.bootstrap, capsysbinary, tmp_path)
+        for number in "012":
+            kproto("produce", "t", "-p", number, stdin=b"a")
+        with (
+            kproto_sync.Client(broker.bootstrap) as client,
+            client.consumer("t", group="g", start="earliest", auto_commit=False) as member,
+        ):
+            polling = threading.Thread(target=poll_until_over)
+            polling.start()
+            try:
+                found = kproto(*words)
+            finally:
+                is_over.set()
+                polling.join()
+        assert (found.code, len(found.err)) == (0, 1)
+        left = 3 - len(found.lines())
+        assert left in (1, 2)
+        assert "not read, because other members of the group g have them" in found.err[0]
+        assert len(re.findall("t:[012]", found.err[0])) == left
+        assert kproto(*words) == (0, b"a\n" * left, [])
 
 
 def test_missing_topic_and_partition_are_errors(kproto: Run, topic: str) -> None:
