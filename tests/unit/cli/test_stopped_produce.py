@@ -14,6 +14,7 @@ import pytest
 
 from kproto.broker import Delay, ErrorCode
 from kproto.messages.produce_request import ProduceRequest
+from tests.support.cli_process import complaints
 from tests.support.cli_runs import Run
 from tests.support.embedded import ThreadedBroker
 from tests.support.environment import ROOT
@@ -59,7 +60,7 @@ def test_stopped_command_waits_for_what_it_has_read(
         process.send_signal(number)
         assert process.wait(60) == code
         assert process.stderr is not None
-        said = process.stderr.read().decode().splitlines()
+        said = complaints(process.stderr.read().decode())
         writer.join()
         with suppress(BrokenPipeError):  # of the lines that the command has not read
             stdin.close()
@@ -93,7 +94,7 @@ def test_stopped_command_tells_records_without_an_answer(
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
             assert process.stderr is not None
-            said = process.stderr.read().decode().splitlines()
+            said = complaints(process.stderr.read().decode())
     finally:
         served.call(lambda broker: broker.remove_control(control))
     assert said == [
