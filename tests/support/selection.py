@@ -116,15 +116,16 @@ def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
     return [item for item in items if str(item.path).startswith(start)]
 
 
-def seeds(few: int, more: int, most: int) -> list[Any]:
+def seeds(few: int, more: int, most: int, *, quick: int | None = None) -> list[Any]:
     """Returns the seeds 0 to `most` - 1 as parameters.
 
-    Seeds from `few` on are exhaustive, and seeds from `more` on are thorough.
+    Seeds from `few` on are exhaustive, and seeds from `more` on are thorough. `make quick` runs
+    only the first `quick` seeds, by default the first `few`.
     """
 
     def marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
         if seed < few:
-            return ()
+            return () if quick is None or seed < quick else (pytest.mark.slow,)
         return (pytest.mark.exhaustive if seed < more else pytest.mark.thorough,)
 
     return [pytest.param(seed, marks=marks_of(seed)) for seed in range(most)]

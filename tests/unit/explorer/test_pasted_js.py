@@ -15,6 +15,7 @@ from kproto.study import read_bytes
 from kproto.wire.errors import ConfigurationError
 from tests.support.availability import skip_untested
 from tests.support.environment import ROOT
+from tests.support.selection import rest_slow
 from tests.unit.study.test_input_formats import CASES
 from tests.unit.study.text_writers import DATA, LETTERS, OTHER_WRITERS, WRITERS
 
@@ -118,13 +119,13 @@ def data_of(chance: random.Random) -> bytes:
     return chance.choice([data, data.translate(LETTERS), DATA[: len(data)]])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", rest_slow(range(3), few=1, everyday=1))
 def test_texts_of_all_programs_are_read_as_python_reads_them(seed: int) -> None:
     """A third of the texts is changed by one character, or wrapped."""
     chance = random.Random(seed)
     texts = []
     for write in [*WRITERS.values(), *OTHER_WRITERS.values()]:
-        for _ in range(40):
+        for _ in range(20):
             text = write(data_of(chance))
             change = chance.randrange(6)
             at = chance.randrange(len(text))

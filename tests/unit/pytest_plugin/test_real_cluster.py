@@ -240,6 +240,7 @@ def test_real_cluster_has_no_other_public_names_than_the_embedded_broker() -> No
     )
 
 
+@pytest.mark.slow
 def test_modules_of_kproto_are_imported_from_their_compiled_files(run_tests: RunTests) -> None:
     text = """
 import importlib.util

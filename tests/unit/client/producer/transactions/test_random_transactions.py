@@ -30,6 +30,7 @@ from kproto.messages import (
     TxnOffsetCommitRequest,
 )
 from kproto.protocol.connection import ReceivedRequest
+from tests.support.selection import rest_slow
 from tests.unit.client.producer.transactions.transactional import (
     BOTH_VERSIONS,
     ID,
@@ -126,7 +127,7 @@ async def read_committed(client: Client) -> list[bytes]:
 
 
 @BOTH_VERSIONS
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", rest_slow(range(8), few=1, everyday=4))
 async def test_log_has_exactly_the_committed_records(version: int, seed: int) -> None:
     chance = random.Random(seed)
     async with scene(version, SETTINGS) as (broker, client):

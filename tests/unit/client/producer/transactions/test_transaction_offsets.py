@@ -366,7 +366,7 @@ async def test_loop_with_faults_processes_each_record_once(
     chance = random.Random(7)
     async with scene(version) as (broker, client):
         broker.create_topic("out")
-        values = await filled(client, 150)
+        values = await filled(client, 75)
         aborts = done = 0
 
         def fail() -> None:
