@@ -46,6 +46,9 @@ DELETE_HORIZON_FLAG: Final = 0x40
 #: value length and header count, one byte each. It limits the record count that can be valid.
 MIN_RECORD_BYTES: Final = 7
 
+#: To copy a payload of this size takes less time than a second call of the checksum function.
+_SMALL_PAYLOAD_BYTES: Final = 4_096
+
 #: Least and largest value of each field that callers set. For most fields -1 means "none".
 BOUNDS: Final = {
     "partition_leader_epoch": (-1, MAX_INT32),
@@ -106,11 +109,11 @@ def pack_batch(
         base_sequence,
         record_count,
     )
-    unchecked = HEADER_TO_CRC.pack(
-        base_offset,
-        HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload),
-        partition_leader_epoch,
-        2,
-        crc32c(payload, crc32c(checked)),
-    )
+    size = HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload)
+    if len(payload) <= _SMALL_PAYLOAD_BYTES:
+        small = checked + payload
+        checksum = crc32c(small)
+        return HEADER_TO_CRC.pack(base_offset, size, partition_leader_epoch, 2, checksum) + small
+    checksum = crc32c(payload, crc32c(checked))
+    unchecked = HEADER_TO_CRC.pack(base_offset, size, partition_leader_epoch, 2, checksum)
     return b"".join((unchecked, checked, payload))

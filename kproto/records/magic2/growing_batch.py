@@ -17,12 +17,19 @@ from ...wire.compiled import __compiled__
 from .. import log_format
 from ..codecs.compression import codec_for_name
 from ..header_block import NO_HEADERS
+from ..new_record import MAX_INT64
 from ..varints import VARINTS, encode_varint, read_varint
 from . import batch_header
 from .record_batch import RecordBatch
 from .record_decoding import RecordReader
 from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_head, encode_record
-from .run_encoding import encode_run, encode_values, encoded_lengths, join_records
+from .run_encoding import (
+    encode_columns,
+    encode_run,
+    encode_values,
+    join_records,
+    varints_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +50,11 @@ _MOST_RUN_OVERHEAD: Final = 32
 _DELTAS: Final = list(VARINTS)
 _MAX_DELTAS: Final = 65_536
 
-#: With fewer values, `encode_values` takes more time than `encode_run`.
+#: The most bytes of a key and a value together for `encode_columns` and `encode_values`: the length
+#: of the record is then in `VARINTS`.
+_MOST_BY_COLUMNS: Final = len(VARINTS) - _MOST_RUN_OVERHEAD
+
+#: With fewer values, `encode_values` takes more time than `encode_columns`.
 _LEAST_BY_SIZE: Final = 64
 
 #: Up to this number of records with headers are encoded, even if fewer of them may fit.
@@ -100,7 +111,7 @@ class GrowingBatch:
         """Sets the timestamp (ms) of the next records. Raises ValueError if it is out of range."""
         stamps, stamped_from = self._stamps, self._stamped_from
         delta = timestamp - stamps[0] if self.count else 0
-        if 0 < delta < len(VARINTS):
+        if 0 <= delta < len(VARINTS) and 0 <= timestamp <= MAX_INT64:
             head = b"\x00" + VARINTS[delta]
         else:
             head = encode_head(timestamp, delta)
@@ -188,16 +199,17 @@ class GrowingBatch:
         count = self.count
         number = max(0, min(len(values), _MAX_DELTAS - count))
         sizes = list(map(len, values))
-        payload = sum(sizes) + (0 if keys is None else sum(map(len, keys)))
+        key_sizes = [] if keys is None else list(map(len, keys))
+        payload = sum(sizes) + sum(key_sizes)
         if self.size_in_bytes + payload + len(values) * _MOST_RUN_OVERHEAD > limit:
-            of_both: Iterable[int] = sizes if keys is None else map(add, sizes, map(len, keys))
+            of_both: Iterable[int] = sizes if keys is None else map(add, sizes, key_sizes)
             ends = list(accumulate(map(_MOST_RUN_OVERHEAD.__add__, of_both)))
             number = min(number, bisect_right(ends, limit - self.size_in_bytes))
         if not number:
             return 0, 0
         if number < len(values):
             values, sizes = values[:number], sizes[:number]
-            keys = None if keys is None else keys[:number]
+            keys, key_sizes = None if keys is None else keys[:number], key_sizes[:number]
             headers = None if headers is None else headers[:number]
         while count + number > len(_DELTAS):
             _extend_deltas()
@@ -209,10 +221,12 @@ class GrowingBatch:
             number, encoded = len(bodies), join_records(bodies)
             if not number:
                 return 0, 0
-        elif keys is None and number >= _LEAST_BY_SIZE and not __compiled__:
+        elif __compiled__ or max(sizes) + max(key_sizes, default=0) > _MOST_BY_COLUMNS:
+            encoded = join_records(encode_run(self.head, deltas, keys, values))
+        elif keys is None and number >= _LEAST_BY_SIZE:
             encoded = encode_values(self.head, deltas, values, sizes)
         else:
-            encoded = join_records(encode_run(self.head, deltas, keys, values))
+            encoded = encode_columns(self.head, deltas, keys, values, key_sizes, sizes)
         self.parts.append(encoded)
         size = len(encoded)
         self.count = count + number
@@ -238,8 +252,9 @@ class GrowingBatch:
             deltas, values, headers = deltas[:most], values[:most], headers[:most]
             keys = None if keys is None else keys[:most]
         bodies = encode_run(self.head, deltas, keys, values, headers)
-        sizes = map(add, map(len, bodies), map(len, encoded_lengths(bodies)))
-        return bodies[: bisect_right(list(accumulate(sizes)), room)]
+        sizes = list(map(len, bodies))
+        ends = accumulate(map(add, sizes, map(len, varints_of(sizes))))
+        return bodies[: bisect_right(list(ends), room)]
 
     def build(
         self,
@@ -272,9 +287,10 @@ class GrowingBatch:
 
     def compact(self) -> bytes:
         """Joins `parts` to one part, which needs less memory, and returns this part."""
-        payload = b"".join(self.parts)
-        self.parts[:] = (payload,)
-        return payload
+        parts = self.parts
+        if len(parts) != 1:
+            parts[:] = (b"".join(parts),)
+        return parts[0]
 
     def record_sizes(self) -> list[int]:
         """Returns the encoded sizes of the records in order, in bytes, with their length fields.
@@ -297,8 +313,11 @@ class GrowingBatch:
     @property
     def max_timestamp(self) -> int:
         """Returns the largest timestamp of the records, in ms. The batch must have a record."""
+        stamps = self._stamps
+        if len(stamps) == 1:
+            return stamps[0]
         unused = self._stamped_from[-1] == self.count
-        return max(self._stamps[:-1] if unused else self._stamps)
+        return max(stamps[:-1] if unused else stamps)
 
     def records(self) -> list[Record]:
         """Returns the records, decoded from `parts`, with offsets 0, 1, 2 …"""

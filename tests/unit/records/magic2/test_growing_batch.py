@@ -135,7 +135,7 @@ def headers_of_runs(draw: st.DrawFn, records: int) -> list[list[tuple[str, bytes
 @given(
     st.integers(0, 200) | st.sampled_from([8_100, 8_192, 65_530]),
     st.lists(sizes, min_size=1, max_size=150),
-    st.none() | st.integers(0, 100),
+    st.none() | st.tuples(st.integers(0, 100), st.integers(1, 90)),
     st.integers(0, 5_000),
     st.booleans() | st.integers(100, 60_000),
     st.data(),
@@ -143,7 +143,7 @@ def headers_of_runs(draw: st.DrawFn, records: int) -> list[list[tuple[str, bytes
 def test_a_run_of_records_has_the_bytes_of_records_appended_alone(
     before: int,
     sizes: list[int],
-    key_size: int | None,
+    key_sizes: tuple[int, int] | None,
     delta: int,
     limit: int,
     data: st.DataObject,
@@ -151,7 +151,10 @@ def test_a_run_of_records_has_the_bytes_of_records_appended_alone(
     limit = limit if limit > 1 else NO_BOUND
     run, alone = filled(before), filled(before)
     values = [bytes([at % 256]) * size for at, size in enumerate(sizes)]
-    keys = None if key_size is None else [bytes([at]) * key_size for at in range(len(values))]
+    keys = None
+    if key_sizes is not None:
+        least, different = key_sizes
+        keys = [bytes([at]) * (least + at % different) for at in range(len(values))]
     headers = data.draw(headers_of_runs(len(values)))
     taken, grown_by = run.append_run(keys, values, T + delta, limit, headers)
     assert run.count == before + taken
