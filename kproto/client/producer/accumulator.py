@@ -41,7 +41,8 @@ from ..metadata.cluster import TopicPartition
 from ..observing.observer import Observer
 from ..producer_record import Headers
 from ..settings import ClientSettings
-from .batch import ProducerBatch
+from .acked_sends import AckedSends
+from .batch import Outcome, ProducerBatch
 from .failed_deliveries import FailedDeliveries
 from .partition_queue import PartitionQueue
 from .producer_state import OutOfOrderAction, ProducerState, may_be_stored
@@ -66,8 +67,9 @@ class RecordAccumulator:
 
     `buffered` is the size in bytes of all incomplete batches, which have neither been acknowledged
     nor failed. `failed_batches` is the number of batches that failed for good. `failed_deliveries`
-    are the failures that the next `flush` raises. `transaction` is None for a producer without a
-    transactional id.
+    are the failures that the next `flush` raises. `collected_calls` is the number of calls of
+    `send` that were collected before their records were appended. `transaction` is None for a
+    producer without a transactional id.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class RecordAccumulator:
         self.failed_deliveries = failed_deliveries
         self.buffered = 0
         self.failed_batches = 0
+        self.collected_calls = 0
         #: The number of moves of a topic's keyless records to the next partition (KIP-480).
         self.sticky_moves: dict[str, int] = {}
         self._linger_s = linger_ms / 1000
@@ -128,10 +131,7 @@ class RecordAccumulator:
         The batch accepts more records until it is full.
         """
         queue = self.queues.get((topic, partition))
-        if queue is None or not queue.pending:
-            return None
-        batch = queue.pending[-1]
-        return None if batch.send_index >= 0 or batch.is_sealed else batch
+        return None if queue is None else queue.open_batch
 
     def add(
         self,
@@ -147,7 +147,8 @@ class RecordAccumulator:
         Returns the batch, and the index of the record in it. Raises one of
         `records.new_record.ENCODE_FAILURES` for values that cannot be encoded.
         """
-        batch = self.open_batch(topic, partition)
+        queue = self._queue_of(topic, partition)
+        batch = queue.open_batch
         if batch is not None:
             content = batch.content
             added = content.append(key, value, headers, timestamp, self.batch_bytes)
@@ -158,8 +159,7 @@ class RecordAccumulator:
             self._move_sticky_partition(topic)
         content = GrowingBatch()
         content.append(key, value, headers, timestamp, self.batch_bytes)
-        batch = self._open_batch(topic, partition, content)
-        return batch, 0
+        return self._open_batch(queue, content), 0
 
     def add_run(
         self,
@@ -179,7 +179,8 @@ class RecordAccumulator:
         `timestamp` in ms.
         """
         end = start + _MOST_RUN
-        batch = self.open_batch(topic, partition)
+        queue = self._queue_of(topic, partition)
+        batch = queue.open_batch
         content = GrowingBatch() if batch is None else batch.content
         position = content.count
         appended, grown = content.append_run(
@@ -194,7 +195,7 @@ class RecordAccumulator:
             batch, position = self.add(topic, partition, keys[start], values[start], its, timestamp)
             return batch, position, 1
         if batch is None:
-            batch = self._open_batch(topic, partition, content)
+            batch = self._open_batch(queue, content)
         else:
             self.buffered += grown
         return batch, position, appended
@@ -205,25 +206,32 @@ class RecordAccumulator:
         No record is added to this batch later. This batch, and an open batch before it, are ready
         to be sent at once.
         """
-        before = self.open_batch(topic, partition)
+        queue = self._queue_of(topic, partition)
+        before = queue.open_batch
         if before is not None:
             self.set_ready(before)
-        batch = self._open_batch(topic, partition, content)
+        batch = self._open_batch(queue, content)
         batch.ready_at = _LONG_AGO
         batch.is_sealed = True
         return batch
 
-    def _open_batch(self, topic: str, partition: int, content: GrowingBatch) -> ProducerBatch:
+    def _queue_of(self, topic: str, partition: int) -> PartitionQueue:
+        """Returns the queue of a partition, which is new if the partition had no record before."""
         queue = self.queues.get((topic, partition))
         if queue is None:
             queue = PartitionQueue(topic, partition, self.settings)
             self.queues[queue.tp] = queue
+        return queue
+
+    def _open_batch(self, queue: PartitionQueue, content: GrowingBatch) -> ProducerBatch:
         now = self._monotonic()
-        ready_at = now + self._linger_s if content.size_in_bytes < self.batch_bytes else _LONG_AGO
-        batch = ProducerBatch(topic, partition, self._new_future(), content, now, ready_at)
-        self.incomplete.add(batch.future)
-        self.buffered += content.size_in_bytes
-        self._deadlines.append((self.deadline_of(batch), batch.future))
+        size = content.size_in_bytes
+        ready_at = now + self._linger_s if size < self.batch_bytes else _LONG_AGO
+        future = self._new_future()
+        batch = ProducerBatch(queue.topic, queue.partition, future, content, now, ready_at)
+        self.incomplete.add(future)
+        self.buffered += size
+        self._deadlines.append((self.deadline_of(batch), future))
         queue.pending.append(batch)
         self.active_queues[queue.tp] = queue
         self._schedule.add(queue)
@@ -336,9 +344,16 @@ class RecordAccumulator:
     # Responses and failures
 
     def on_ack(
-        self, batch: ProducerBatch, base_offset: int = -1, log_append_time: int = -1
+        self,
+        batch: ProducerBatch,
+        base_offset: int = -1,
+        log_append_time: int = -1,
+        acked: AckedSends[Outcome] | None = None,
     ) -> None:
         """Completes a batch that the broker has stored; `base_offset` is -1 if it is unknown.
+
+        The calls of `send` that were collected are added to `acked`, whose `wake` wakes them; if
+        `acked` is None, they are woken now.
 
         `log_append_time` is the log append time in the response; -1 if the topic uses create time.
         For a duplicate, however, the broker always responds with the largest timestamp of the
@@ -356,7 +371,7 @@ class RecordAccumulator:
         if queue.attempts.count:
             self._observer.recovered("produce", queue.topic, queue.partition)
         queue.attempts.succeeded()
-        self.complete(batch, None)
+        self.complete(batch, None, acked)
         self._update_active_queues(queue)
 
     def on_failure(
@@ -504,15 +519,21 @@ class RecordAccumulator:
         self.active_queues.clear()
         self._schedule.clear()
 
-    def complete(self, batch: ProducerBatch, error: KprotoError | None) -> None:
+    def complete(
+        self,
+        batch: ProducerBatch,
+        error: KprotoError | None,
+        acked: AckedSends[Outcome] | None = None,
+    ) -> None:
         """Completes a batch: it is acked if `error` is None, otherwise it has failed for good.
 
-        Wakes its waiters. Completes a split batch once all of its parts are complete.
+        Wakes its waiters, or adds them to `acked`, as `on_ack` does. Completes a split batch once
+        all of its parts are complete.
         """
         if batch.future.done():
             return
         batch.future.set_result(error)
-        batch.wake_waiters()
+        batch.wake_waiters(acked)
         self.failed_batches += error is not None
         whole = batch.parent
         if whole is not None:
@@ -523,7 +544,8 @@ class RecordAccumulator:
                 for part in whole.parts:
                     part.parent = None
                 outcomes += whole.invalid.values()
-                self.complete(whole, next((each for each in outcomes if each is not None), None))
+                error = next((each for each in outcomes if each is not None), None)
+                self.complete(whole, error, acked)
             return
         self.incomplete.discard(batch.future)
         if not self.incomplete:
@@ -539,7 +561,8 @@ class RecordAccumulator:
         elif not batch.deliveries:
             batch.forget_records()
         batch.data = None
-        batch.deliveries = []
+        if batch.deliveries:
+            batch.deliveries = []
 
     @property
     def incomplete_records(self) -> int:

@@ -8,13 +8,24 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, SupportsIndex, TypeAlias
+from types import MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    NoReturn,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+)
 
 from ...records import GrowingBatch, Record
 from ...records.new_record import MAX_INT32
 from ...wire.errors import KprotoError
 from ..producer_record import ProducerRecord
 from ..release import MAGIC_OF_BATCHES
+from .acked_sends import AckedSends
 from .done_callbacks import DoneCallbacks
 from .errors import DeliveryError
 from .producer_state import LAST_SEQUENCE, NO_PRODUCER_ID
@@ -26,6 +37,7 @@ __all__ = [
     "LateReads",
     "Outcome",
     "ProducerBatch",
+    "Waiters",
 ]
 
 
@@ -74,15 +86,23 @@ class LateReads:
             self.dropped[topic] -= len(delivery.failed())
 
 
+#: The position of a record; the futures of the calls of `send` that wait for this record and for
+#: the records after it; and `first_call` and `indexes` of these calls (see `AckedSends`). A call
+#: that was not collected has no `indexes`.
+Waiters: TypeAlias = tuple[int, Sequence[asyncio.Future[Outcome]], int, Sequence[int]]
+
+#: The `invalid` of most batches: an empty dict for each would take time and memory.
+_NO_ERRORS: Final[Mapping[int, KprotoError]] = MappingProxyType({})
+
+
 class ProducerBatch:
     """A batch of records; `content` has the records, which are encoded when they are appended.
 
     `future` is done with None when the batch is acked, or with the error when it has failed for
     good. Each caller that waits for one record has its own future in `waiters`, so that cancelling
-    one caller does not affect other callers; an element of `waiters` has the position of a record,
-    and the futures of this record and of the records after it. `deliveries` are the outcomes for
-    callers of `enqueue` and `send_batch`, which may await them later or never. The batch stops
-    lingering at `ready_at`. `created_at` and `ready_at` are in seconds of the client's clock.
+    one caller does not affect other callers. `deliveries` are the outcomes for callers of `enqueue`
+    and `send_batch`, which may await them later or never. The batch stops lingering at `ready_at`.
+    `created_at` and `ready_at` are in seconds of the client's clock.
 
     `data` is the encoded batch. While the batch `has_sequence`, every attempt sends the same bytes,
     with the same `identity` (producer id and epoch) and base `sequence`: the broker detects
@@ -145,13 +165,13 @@ class ProducerBatch:
         #: The callbacks of the batch's deliveries; None if no callback was added.
         self.done_callbacks: DoneCallbacks | None = None
         self.late_reads: LateReads | None = None  # once deliveries of a failed batch are dropped
-        self.waiters: list[tuple[int, Sequence[asyncio.Future[Outcome]]]] = []
+        self.waiters: list[Waiters] = []
         self.maybe_stored = False  # True if a broker may have stored it in an earlier attempt
         self.parent: ProducerBatch | None = None
-        self.parts: list[ProducerBatch] = []
+        self.parts: Sequence[ProducerBatch] = ()
         #: The errors of records that a broker refused, by their positions (KIP-467).
-        self.invalid: dict[int, KprotoError] = {}
-        self._invalid_positions: list[int] = []
+        self.invalid: Mapping[int, KprotoError] = _NO_ERRORS
+        self._invalid_positions: Sequence[int] = ()
         self.is_sealed = False  # True if it accepts no more records: the records of one call
 
     @property
@@ -300,26 +320,37 @@ class ProducerBatch:
             timestamp = self.content.timestamp_of(position)
         return Ack(self.topic, self.partition, offset, timestamp)
 
-    def wake_waiters(self) -> None:
-        """Sets the futures of the callers that wait for one record; `future` must be done."""
+    def wake_waiters(self, acked: AckedSends[Outcome] | None = None) -> None:
+        """Sets the futures of the callers that wait for one record; `future` must be done.
+
+        The calls of `send` that the batch acks, and that were collected, are added to `acked` if it
+        is not None: its `wake` sets their futures.
+        """
         is_acked = self.future.result() is None and not self.parts and not self.invalid
         topic, partition, base_offset = self.topic, self.partition, self.base_offset
         timestamp = self.log_append_time
         if timestamp < 0 and self.magic:
             timestamp = self.content.only_timestamp
-        has_all = base_offset >= 0 and (timestamp >= 0 or not self.magic)
+        has_all = is_acked and base_offset >= 0 and (timestamp >= 0 or not self.magic)
         new = tuple.__new__  # creates an Ack in two thirds of the time of `Ack`
-        for first, waiters in self.waiters:
-            for position, waiter in enumerate(waiters, first):
-                if waiter.done():
-                    continue
-                if not is_acked:
-                    waiter.set_result((self, position))
-                elif has_all:  # as `ack` does, in less time
-                    offset = base_offset + position
-                    waiter.set_result(new(Ack, (topic, partition, offset, timestamp)))
-                else:
-                    waiter.set_result(self.ack(position))
+        outcomes: Sequence[Outcome]
+        for first, waiters, first_call, indexes in self.waiters:
+            positions = range(first, first + len(waiters))
+            if has_all:  # as `ack` does, in less time
+                outcomes = [
+                    new(Ack, (topic, partition, base_offset + position, timestamp))
+                    for position in positions
+                ]
+            elif is_acked:
+                outcomes = [self.ack(position) for position in positions]
+            else:
+                outcomes = [(self, position) for position in positions]
+            if acked is not None and is_acked and indexes:
+                acked.add(first_call, indexes, waiters, outcomes)
+                continue
+            for waiter, outcome in zip(waiters, outcomes, strict=True):
+                if not waiter.done():
+                    waiter.set_result(outcome)
         self.waiters.clear()
 
     def record_at(self, position: int) -> ProducerRecord:

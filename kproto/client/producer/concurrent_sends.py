@@ -93,6 +93,8 @@ class ConcurrentSends:
             partitions = [partition_of(key) for key in self._keys]
         else:
             partitions = partitions_of_keys(self._keys)
+        first_call = self._accumulator.collected_calls
+        self._accumulator.collected_calls += len(partitions)
         for partition, indexes in indexes_by_partition(partitions).items():
             keys = items_at(indexes, self._keys)
             values = items_at(indexes, self._values)
@@ -100,5 +102,6 @@ class ConcurrentSends:
             done = 0
             while done < len(keys):
                 batch, position, appended = add_run(topic, partition, keys, values, done, timestamp)
-                batch.waiters.append((position, waiters[done : done + appended]))
-                done += appended
+                end = done + appended
+                batch.waiters.append((position, waiters[done:end], first_call, indexes[done:end]))
+                done = end

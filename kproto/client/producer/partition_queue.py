@@ -66,6 +66,14 @@ class PartitionQueue:
         return not (self.pending or self.in_flight or self.to_retry)
 
     @property
+    def open_batch(self) -> ProducerBatch | None:
+        """The last pending batch, to which records can be appended; None if there is none."""
+        if not self.pending:
+            return None
+        batch = self.pending[-1]
+        return None if batch.send_index >= 0 or batch.is_sealed else batch
+
+    @property
     def needs_producer_id(self) -> bool:
         """True if the next pending batch needs a sequence and a producer id.
 

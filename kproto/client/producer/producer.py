@@ -333,7 +333,7 @@ class Producer(Generic[K, V]):
                 outcome = (batch, position)
             else:
                 waiter = asyncio.get_running_loop().create_future()
-                batch.waiters.append((position, (waiter,)))
+                batch.waiters.append((position, (waiter,), 0, ()))
                 outcome = await waiter
         if isinstance(outcome, Ack):
             return outcome

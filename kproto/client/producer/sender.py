@@ -30,7 +30,8 @@ from ..metadata.response_hints import brokers_in
 from ..network.connection import BrokerConnection
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
-from .batch import ProducerBatch
+from .acked_sends import AckedSends
+from .batch import Outcome, ProducerBatch
 from .partition_queue import PartitionQueue
 from .producer_state import ProducerIdAndEpoch
 from .request_builder import ProduceRequestBuilder
@@ -500,20 +501,27 @@ class Sender:
         assert isinstance(response, ProduceResponse)
         found = partition_responses(response, ids)
         has_hints = False
-        for tp, result in found.items():
-            batch = batches.get(tp)
-            if batch is None:
-                continue
-            error = produce_error(result, batch)
-            if error is not None and not has_hints:
-                self._view.update_leaders(leader_hints(found), brokers_in(response))
-                has_hints = True
-            del batches[tp]
-            if error is None:
-                self._accumulator.on_ack(batch, result.base_offset, result.log_append_time_ms)
-            else:
-                moved = self._has_leader_moved(tp, result)
-                self._on_failure(batch, error, moved=moved, invalid=invalid_records(result, batch))
+        acked: AckedSends[Outcome] | None = AckedSends() if len(batches) > 1 else None
+        try:
+            for tp, result in found.items():
+                batch = batches.get(tp)
+                if batch is None:
+                    continue
+                error = produce_error(result, batch)
+                if error is not None and not has_hints:
+                    self._view.update_leaders(leader_hints(found), brokers_in(response))
+                    has_hints = True
+                del batches[tp]
+                if error is None:
+                    offset, time_ms = result.base_offset, result.log_append_time_ms
+                    self._accumulator.on_ack(batch, offset, time_ms, acked)
+                else:
+                    moved = self._has_leader_moved(tp, result)
+                    invalid = invalid_records(result, batch)
+                    self._on_failure(batch, error, moved=moved, invalid=invalid)
+        finally:
+            if acked is not None:
+                acked.wake()
         if batches:
             raise ProtocolError(
                 f"{connection.address}: the response to a Produce lacks "

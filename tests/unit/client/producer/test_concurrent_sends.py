@@ -80,6 +80,47 @@ async def test_each_send_gets_the_ack_of_its_record(
         assert {key: found[key] for key in KEYS} == expected(values)
 
 
+async def test_sends_to_many_partitions_continue_in_the_order_of_the_calls() -> None:
+    continued: list[tuple[int, int]] = []
+
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t", 40)
+        async with client.producer() as producer:
+
+            async def send(number: int) -> None:
+                ack = await producer.send("t", b"v", key=b"key-%d" % number)
+                continued.append((ack.partition, number))
+
+            await producer.send("t", b"first", key=b"other")
+            await asyncio.gather(*map(send, range(300)))
+    (first, _), *_ = continued  # its batch is sent alone, so that another response acks the others
+    calls = [number for partition, number in continued if partition != first]
+    assert len(calls) > 250
+    assert calls == sorted(calls)
+
+
+async def test_cancelled_sends_do_not_change_the_acks_of_sends_to_other_partitions() -> None:
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        broker.create_topic("t", 40)
+        async with client.producer() as producer:
+            await producer.send("t", b"first", key=b"other")
+            sends = [
+                asyncio.create_task(producer.send("t", b"%d" % at, key=b"key-%d" % at))
+                for at in range(300)
+            ]
+            await asyncio.sleep(0)
+            for each in sends[::7]:
+                each.cancel()
+            results = await asyncio.gather(*sends, return_exceptions=True)
+        records = stored(broker, 40)
+        for at, result in enumerate(results):
+            if at % 7 == 0:
+                assert isinstance(result, asyncio.CancelledError)
+            else:
+                assert isinstance(result, kproto.Ack)
+                assert records[result.partition, result.offset].value == b"%d" % at
+
+
 async def test_acks_have_the_log_append_time() -> None:
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         broker.create_topic("t", 2, configs={"message.timestamp.type": "LogAppendTime"})
