@@ -28,6 +28,7 @@ from .task import (
     read_headers,
     read_records,
     records_of_chunk,
+    times_beside,
 )
 
 
@@ -112,6 +113,16 @@ async def send(task: Task) -> TimePerRecord:
         return middle_of_sends(times, meter.stop(task.records))
 
 
+async def send_beside(task: Task) -> TimePerRecord:
+    """Sends one record at a time beside `OTHER_SENDERS` coroutines that do the same."""
+    async with producer_of(task) as producer:
+
+        async def send(key: bytes) -> None:
+            await producer.send_and_wait(task.topic, VALUE, key=key)
+
+        return await times_beside(send, task.records)
+
+
 async def concurrent(task: Task) -> TimePerRecord:
     """Sends all records of a round with one `gather`; a first round, the warm-up, is ignored."""
     made = keys(task.records)
@@ -147,6 +158,7 @@ WORKS: Final[Works] = {
     "by record": by_record,
     "by record, headers": by_record_headers,
     "send": send,
+    "send beside": send_beside,
     "concurrent": concurrent,
     "start, consume": start_consumer,
     "start, produce": start_producer,

@@ -15,6 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from .task import (
     BATCH_BYTES,
     CHUNK,
+    OTHER_SENDERS,
     ROUNDS,
     SENDS_TO_WARM,
     VALUE,
@@ -183,6 +184,48 @@ def send(task: Task) -> TimePerRecord:
     return measured
 
 
+def send_beside(task: Task) -> TimePerRecord:
+    """Keeps `OTHER_SENDERS` records in flight beside each measured record.
+
+    The delivery callback of a record produces the next record of its sender.
+    """
+    producer = producer_of(task, **{"linger.ms": 0})
+    made = keys(1 + OTHER_SENDERS)
+    times: list[float] = []
+    start = 0.0
+
+    def send_other(key: bytes) -> None:
+        def on_delivery(error: object, message: object) -> None:
+            assert error is None, error
+            if len(times) < SENDS_TO_WARM + task.records:
+                send_other(key)
+
+        producer.produce(task.topic, VALUE, key, on_delivery=on_delivery)
+
+    def send_measured() -> None:
+        nonlocal start
+        start = time.perf_counter()
+        producer.produce(task.topic, VALUE, made[0], on_delivery=on_measured)
+
+    def on_measured(error: object, message: object) -> None:
+        assert error is None, error
+        times.append(time.perf_counter() - start)
+        if len(times) < SENDS_TO_WARM + task.records:
+            send_measured()
+
+    for key in made[1:]:
+        send_other(key)
+    send_measured()
+    while len(times) < SENDS_TO_WARM:
+        producer.poll(1.0)
+    meter = Meter()
+    while len(times) < SENDS_TO_WARM + task.records:
+        producer.poll(1.0)
+    measured = meter.stop((1 + OTHER_SENDERS) * task.records)
+    producer.flush()
+    return middle_of_sends(times[SENDS_TO_WARM:], measured)
+
+
 def concurrent(task: Task) -> TimePerRecord:
     """Produces all records of a round, then flushes; a first round, the warm-up, is ignored."""
     made = keys(task.records)
@@ -228,6 +271,7 @@ WORKS: Final[Works] = {
     "by record, headers": by_record_headers,
     "values": values,
     "send": send,
+    "send beside": send_beside,
     "concurrent": concurrent,
     "start, consume": start_consumer,
     "start at the earliest, consume": partial(start_consumer, offset=OFFSET_BEGINNING),

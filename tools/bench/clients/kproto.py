@@ -27,6 +27,7 @@ from .task import (
     read_headers,
     read_records,
     records_of_chunk,
+    times_beside,
 )
 
 
@@ -121,6 +122,16 @@ async def send(task: Task) -> TimePerRecord:
         return middle_of_sends(times, meter.stop(task.records))
 
 
+async def send_beside(task: Task) -> TimePerRecord:
+    """Sends one record at a time beside `OTHER_SENDERS` coroutines that do the same."""
+    async with Client(task.bootstrap) as client, client.producer() as producer:
+
+        async def send(key: bytes) -> None:
+            await producer.send(task.topic, VALUE, key=key)
+
+        return await times_beside(send, task.records)
+
+
 async def concurrent(task: Task) -> TimePerRecord:
     """Sends all records of a round with one `gather`; a first round, the warm-up, is ignored."""
     made = keys(task.records)
@@ -198,6 +209,7 @@ WORKS: Final[Works] = {
     "values": values,
     "raw": raw,
     "send": send,
+    "send beside": send_beside,
     "concurrent": concurrent,
     "futures": futures,
     "start, consume": start_consumer,

@@ -240,6 +240,15 @@ PARTITION_ROWS: Final = (
             ),
         )
     ),
+    Row(
+        "one send beside 200 others, p50, 12 partitions",
+        MeasurementUnit.MICROSECONDS,
+        _of(kproto="send beside", confluent_kafka="send beside", aiokafka="send beside"),
+        records=SENDS,
+        times=TIMES,
+        keyed=True,
+        partitions=12,
+    ),
 )
 
 

@@ -6,9 +6,10 @@ other clients.
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 #: Maps a name to the function to measure. The function takes a Task, and returns a TimePerRecord or
@@ -32,6 +33,9 @@ WARM_SHARE: Final = 20
 HEADER_SETS: Final = 1_000
 
 SENDS_TO_WARM: Final = 200
+
+#: The number of other callers that send records, one after the other, beside a measured caller.
+OTHER_SENDERS: Final = 200
 
 #: The number of measured rounds of concurrent sends, after a warm-up round; the result is the
 #: median.
@@ -152,6 +156,34 @@ async def _warmed(records: AsyncIterator[Any], count: int) -> int:
     for _ in range(warm):
         await anext(records)
     return count - warm
+
+
+async def times_beside(send: Callable[[bytes], Awaitable[object]], count: int) -> TimePerRecord:
+    """Returns the median time of a send beside `OTHER_SENDERS` coroutines that send in a loop.
+
+    `send` sends a record with a key, and waits for its acknowledgement. The CPU time is that of one
+    of all records, if each coroutine sends as many records as the measured one.
+    """
+    first, *others = keys(1 + OTHER_SENDERS)
+    is_over = False
+
+    async def send_until_over(key: bytes) -> None:
+        while not is_over:
+            await send(key)
+
+    tasks = [asyncio.create_task(send_until_over(key)) for key in others]
+    for _ in range(SENDS_TO_WARM):
+        await send(first)
+    times = []
+    meter = Meter()
+    for _ in range(count):
+        start = time.perf_counter()
+        await send(first)
+        times.append(time.perf_counter() - start)
+    measured = meter.stop((1 + OTHER_SENDERS) * count)
+    is_over = True
+    await asyncio.gather(*tasks)
+    return middle_of_sends(times, measured)
 
 
 def chunks(records: int) -> list[int]:
