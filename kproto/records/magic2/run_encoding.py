@@ -118,7 +118,7 @@ def encode_columns(
     key_sizes: Sequence[int],
     sizes: Sequence[int],
 ) -> bytes:
-    """Encodes records without headers: makes a column of each field, and joins the columns.
+    """Encodes records without headers, with the lengths in front of them, from columns of fields.
 
     `key_sizes` has the lengths of the keys; it is empty if `keys` is None. `sizes` has the lengths
     of the values, of which there is at least one. Raises IndexError if a length exceeds the table

@@ -233,6 +233,15 @@ def test_a_refused_record_does_not_change_the_batch(good: list[NewRecord], bad: 
     assert contents(batch.records()) == [*good, later]
 
 
+def test_timestamp_above_the_maximum_is_refused_after_the_maximum() -> None:
+    batch = GrowingBatch()
+    most = (1 << 63) - 1
+    assert batch.append(None, b"v", (), most, NO_BOUND)
+    with pytest.raises(ENCODE_FAILURES):
+        batch.append(None, b"v", (), most + 1, NO_BOUND)
+    assert [record.timestamp for record in batch.records()] == [most]
+
+
 @pytest.mark.slow
 def test_record_sizes_include_long_lengths() -> None:
     batch = GrowingBatch()
