@@ -53,7 +53,7 @@ def common_names(counts: Int64s, keys: pa.Array) -> tuple[bytes, ...] | None:
     return tuple(names[at:end] for at, end in zip([0, *stops], stops, strict=False))
 
 
-def heads_of(names: tuple[bytes, ...], sizes: Int64s) -> list[Piece]:
+def heads_of(names: tuple[bytes, ...], sizes: Int64s) -> list[Piece | bytes]:
     """Returns the encoded name of each header, followed by the encoded length of its value.
 
     `sizes` has the length of each value, -1 for null; the names repeat.

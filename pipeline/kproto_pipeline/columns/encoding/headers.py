@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow_numpy import binary_scalar, empty_bytes, lengths, number_array
+from kproto.records.varints import encode_varint
+
+from ..arrow_numpy import binary_data, binary_scalar, bounds, empty_bytes, lengths, number_array
+from .fixed_columns import FixedColumn, join_array
 from .header_names import common_names, heads_of
 from .pieces import Piece, group_binary, join_pieces, number_piece
 from .varints import NULL_LENGTH
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from ..record_columns import Int64s
@@ -21,11 +26,31 @@ if TYPE_CHECKING:
 __all__ = ["HeaderColumn", "binary_lengths", "check_keys", "headers_of_lists", "join_binary"]
 
 
-class HeaderColumn(NamedTuple):
-    """The number of each record's headers, and their encoded bytes (a binary array)."""
+class HeaderColumn:
+    """The number of each record's headers, and their encoded bytes.
 
-    counts: Int64s
-    data: pa.Array
+    `data` has the bytes as a binary array. `fixed` has the same bytes as columns if they have the
+    same length in all records; otherwise `fixed` is None.
+    """
+
+    def __init__(
+        self,
+        counts: Int64s,
+        data: pa.Array | None = None,
+        *,
+        fixed: Sequence[FixedColumn | bytes] | None = None,
+    ) -> None:
+        self.counts = counts
+        self.fixed = fixed
+        self._data = data
+
+    @property
+    def data(self) -> pa.Array:
+        """The encoded headers of each record, as a binary array."""
+        if self._data is None:
+            assert self.fixed is not None, "a column has one of the two"
+            self._data = join_array(len(self.counts), self.fixed)
+        return self._data
 
     def take(self, rows: Int64s) -> HeaderColumn:
         """Returns the headers of the rows with the given indexes, in the order of the indexes."""
@@ -34,7 +59,7 @@ class HeaderColumn(NamedTuple):
     @staticmethod
     def none(rows: int) -> HeaderColumn:
         """Returns a column of `rows` records without headers."""
-        return HeaderColumn(np.zeros(rows, dtype=np.int64), empty_bytes(rows))
+        return HeaderColumn(np.zeros(rows, dtype=np.int64), empty_bytes(rows), fixed=())
 
 
 def headers_of_lists(lists: pa.Array) -> HeaderColumn:
@@ -49,6 +74,8 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
     sizes = binary_lengths(values)
     every = np.arange(len(sizes))
     if names is not None:
+        if (fixed := _fixed_headers(names, values, sizes)) is not None:
+            return HeaderColumn(counts, fixed=fixed)
         heads = heads_of(names, sizes)
     else:
         keys = entries.field("key").cast(pa.binary())
@@ -57,6 +84,27 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
     ends = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ends[1:])
     return HeaderColumn(counts, group_binary(data, ends))
+
+
+def _fixed_headers(
+    names: Sequence[bytes], values: pa.Array, sizes: Int64s
+) -> list[FixedColumn | bytes] | None:
+    """Returns the headers of all records as columns; None if the lengths of the values differ.
+
+    All records have the headers `names`. `sizes` has the length of each value, -1 for null.
+    """
+    count = len(names)
+    if (sizes[count:] != sizes[:-count]).any() or sizes[:count].min() < 0:
+        return None
+    widths = sizes[:count].tolist()
+    data, begin, step = binary_data(values), int(bounds(values)[0]), sum(widths)
+    parts: list[FixedColumn | bytes] = []
+    for name, width in zip(names, widths, strict=True):
+        parts.append(encode_varint(len(name)) + name + encode_varint(width))
+        if width:
+            parts.append(FixedColumn(data, begin, step, width))
+        begin += width
+    return parts
 
 
 def check_keys(lists: pa.Array) -> Int64s:

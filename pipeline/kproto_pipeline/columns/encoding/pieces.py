@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kproto.records.varints import encode_varint
+
 from ..arrow_numpy import bounds, number_array
 from .varints import varints
 
@@ -33,20 +35,28 @@ _SHORT: Final = 1 << 14
 class Piece(NamedTuple):
     """A piece of each row: the binary array `entries`, and the index of each row's entry.
 
-    `indexes` is one number if all rows have the same entry. A null entry counts as empty.
+    A null entry counts as empty.
     """
 
     entries: pa.Array
-    indexes: npt.NDArray[np.signedinteger] | int
+    indexes: npt.NDArray[np.signedinteger]
+
+    def take(self, order: Int64s) -> Piece:
+        """Returns the pieces of the rows with the indexes `order`."""
+        return Piece(self.entries, self.indexes[order])
 
 
-def join_pieces(rows: int, pieces: Sequence[Piece]) -> pa.Array:
-    """Returns a binary array of `rows` byte strings: the pieces of each row, joined."""
+def join_pieces(rows: int, pieces: Sequence[Piece | bytes]) -> pa.Array:
+    """Returns a binary array of `rows` byte strings: the pieces of each row, joined.
+
+    A piece of type bytes is the same in all rows.
+    """
     begins: dict[int, int] = {}
     tables: list[pa.Array] = []
     size = 0
     chosen = np.empty((rows, len(pieces)), dtype=np.int32)
-    for number, (entries, indexes) in enumerate(pieces):
+    for number, piece in enumerate(pieces):
+        entries, indexes = (_single(piece), 0) if isinstance(piece, bytes) else piece
         begin = begins.get(id(entries))
         if begin is None:
             begin = begins[id(entries)] = size
@@ -67,16 +77,23 @@ def group_binary(pieces: pa.Array, ends: Int64s) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(offsets), data])
 
 
-def number_piece(numbers: Int64s) -> Piece:
+def number_piece(numbers: Int64s) -> Piece | bytes:
     """Returns the varint of each number, from -1 to 2**31 - 1, as a piece of its row."""
     smallest, largest = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
     if smallest == largest:
-        return Piece(varints(numbers[:1]), 0)
+        return encode_varint(smallest)
     if largest < _SHORT:
-        return Piece(_short_varints(), numbers + 1)
+        table = _short_varints().slice(smallest + 1, largest - smallest + 1)
+        return Piece(table, numbers - smallest)
     return Piece(varints(numbers), np.arange(len(numbers)))
 
 
 @lru_cache(maxsize=1)
 def _short_varints() -> pa.Array:
     return varints(np.arange(-1, _SHORT))
+
+
+def _single(data: bytes) -> pa.Array:
+    """Returns an array with one byte string."""
+    offsets = np.array([0, len(data)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -6,6 +6,7 @@ has its top bit set. Numbers have 32 bits, and their varints at most five bytes.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
 
     from ..record_columns import Int64s
 
-__all__ = ["NULL_LENGTH", "binary_of", "varint_sizes", "varints"]
+__all__ = ["NULL_LENGTH", "VARINT_RANGES", "binary_of", "varint_sizes", "varints"]
 
 #: The length that encodes a null byte string.
 NULL_LENGTH: Final = -1
 
 # The lowest numbers that are not negative and whose varints have 2, 3, 4 and 5 bytes.
 _STEPS: Final = (1 << 6, 1 << 13, 1 << 20, 1 << 27)
+
+#: The ranges of numbers from 0 on whose varints have 1, 2, 3, 4 and 5 bytes: begin and end.
+VARINT_RANGES: Final = tuple(pairwise((0, *_STEPS, 1 << 31)))
 
 
 def varint_sizes(numbers: Int64s) -> Int64s:

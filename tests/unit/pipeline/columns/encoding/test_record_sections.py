@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.columns.arrow_records import RECORD_SCHEMA
-from kproto_pipeline.columns.encoding import headers_of_lists, partition_hashes, record_sections
+from kproto_pipeline.columns.encoding import (
+    fixed_columns,
+    headers_of_lists,
+    partition_hashes,
+    record_sections,
+)
 from kproto_pipeline.columns.encoding.varints import varint_sizes, varints
 
 from kproto.client.producer.murmur2 import murmur2
@@ -158,6 +163,57 @@ def test_headers_with_common_names_are_those_of_the_client(
         expected.append(key, value, found or [], 5, 2**31 - 1)
     sections = list(record_sections(keys, values, headers_of_lists(headers), batch_bytes=1 << 30))
     assert b"".join(each.data for each in sections) == b"".join(expected.parts)
+
+
+@pytest.mark.parametrize("has_headers", [False, True])
+@pytest.mark.parametrize("groups", [1, 3, 400])
+def test_rows_of_one_layout_are_those_of_the_client(
+    groups: int, has_headers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows in any order, in several parts, with offset deltas of one, two and three bytes."""
+    monkeypatch.setattr(fixed_columns, "_PART_BYTES", 40_000)
+    rows: list[Row] = [
+        (
+            b"%05d" % number,
+            b"value %05d" % number,
+            [("one", b"%05d" % number), ("none", b""), ("same", b"x")] if has_headers else None,
+        )
+        for number in range(20_000)
+    ]
+    groups_of_rows = np.random.default_rng(1).integers(0, groups, len(rows))
+    order = np.argsort(groups_of_rows, kind="stable")
+    ends = np.cumsum(np.bincount(groups_of_rows)).tolist()
+    keys, values, headers = columns(rows)
+    found = record_sections(
+        keys,
+        values,
+        headers_of_lists(headers),
+        batch_bytes=600_000,
+        order=order,
+        ends=ends,
+    )
+    following = 0
+    for section in found:
+        assert section.first == following
+        following += section.count
+        expected = GrowingBatch()
+        for number in order[section.first : following].tolist():
+            key, value, its_headers = rows[number]
+            expected.append(key, value, its_headers or [], 5, 2**31 - 1)
+        assert section.data == b"".join(expected.parts)
+    assert following == len(rows)
+
+
+def test_joined_headers_are_those_of_single_rows() -> None:
+    lists = [
+        [{"key": "a", "value": b"%03d" % each}, {"key": "b", "value": b""}] for each in range(80)
+    ]
+    kind = RECORD_SCHEMA.field("headers").type
+    together = headers_of_lists(pa.array(lists, kind))
+    assert together.fixed is not None
+    assert together.data.to_pylist() == [
+        headers_of_lists(pa.array([each], kind)).data[0].as_py() for each in lists
+    ]
 
 
 def test_multi_byte_lengths() -> None:
