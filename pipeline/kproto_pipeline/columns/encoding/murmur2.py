@@ -36,35 +36,61 @@ def partition_hashes(keys: pa.Array) -> Int64s:
     begins, lengths = ends[:-1], np.diff(ends)
     data = np.concatenate((binary_data(keys), np.zeros(4, dtype=np.uint8)))
     with np.errstate(over="ignore"):
-        hashed = _SEED ^ lengths.astype(np.uint32)
-        words = lengths // 4
-        tails = lengths % 4
-        order: Int64s | None = None
-        most = int(words.max())
-        if most != words.min():
-            # Sort the longest keys first, so that the keys with another word are always the first
-            # rows.
-            order = np.argsort(-words, kind="stable")
-            begins, words, tails, hashed = begins[order], words[order], tails[order], hashed[order]
-        ascending = -words
-        for number in range(most):
-            rows = int(np.searchsorted(ascending, -number, side="left"))
-            word = _words(data, begins[:rows] + 4 * number) * _MULTIPLIER
-            word = (word ^ word >> np.uint32(24)) * _MULTIPLIER
-            hashed[:rows] = hashed[:rows] * _MULTIPLIER ^ word
-        ending = tails > 0
-        if ending.any():
-            rest = _words(data, begins[ending] + 4 * words[ending])
-            rest &= ((1 << (8 * tails[ending])) - 1).astype(np.uint32)
-            hashed[ending] = (hashed[ending] ^ rest) * _MULTIPLIER
+        length = int(lengths[0])
+        if (lengths == length).all():
+            hashed = _mixed_fixed(data, int(begins[0]), length, count)
+        else:
+            hashed = _mixed(data, begins, lengths)
         hashed = (hashed ^ hashed >> np.uint32(13)) * _MULTIPLIER
         hashed ^= hashed >> np.uint32(15)
     hashed &= np.uint32(0x7FFFFFFF)
-    if order is None:
-        return hashed.astype(np.int64)
-    found = np.empty(count, dtype=np.int64)
+    return hashed.astype(np.int64)
+
+
+def _mixed(data: npt.NDArray[np.uint8], begins: Int64s, lengths: Int64s) -> npt.NDArray[np.uint32]:
+    """Returns the hash of each key before the last step."""
+    hashed = _SEED ^ lengths.astype(np.uint32)
+    words = lengths // 4
+    tails = lengths % 4
+    # Sort the longest keys first, so that the keys with another word are always the first rows.
+    order = np.argsort(-words, kind="stable")
+    begins, words, tails, hashed = begins[order], words[order], tails[order], hashed[order]
+    ascending = -words
+    for number in range(int(words[0])):
+        rows = int(np.searchsorted(ascending, -number, side="left"))
+        hashed[:rows] = _with_word(hashed[:rows], _words(data, begins[:rows] + 4 * number))
+    ending = tails > 0
+    if ending.any():
+        rest = _words(data, begins[ending] + 4 * words[ending])
+        rest &= ((1 << (8 * tails[ending])) - 1).astype(np.uint32)
+        hashed[ending] = (hashed[ending] ^ rest) * _MULTIPLIER
+    found = np.empty_like(hashed)
     found[order] = hashed
     return found
+
+
+def _mixed_fixed(
+    data: npt.NDArray[np.uint8], begin: int, length: int, count: int
+) -> npt.NDArray[np.uint32]:
+    """Returns the same as `_mixed`, for keys of one length that begin at `begin`."""
+    hashed = np.full(count, _SEED ^ np.uint32(length), dtype=np.uint32)
+    words, tail = divmod(length, 4)
+    for number in range(words):
+        word = np.ndarray(count, "<u4", data, begin + 4 * number, (length,))
+        hashed = _with_word(hashed, word)
+    if tail:
+        rest = np.ndarray(count, "<u4", data, begin + 4 * words, (length,))
+        hashed = (hashed ^ rest & np.uint32((1 << 8 * tail) - 1)) * _MULTIPLIER
+    return hashed
+
+
+def _with_word(
+    hashed: npt.NDArray[np.uint32], word: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint32]:
+    """Returns the hash of each key with its next four bytes."""
+    word = word * _MULTIPLIER
+    word = (word ^ word >> np.uint32(24)) * _MULTIPLIER
+    return hashed * _MULTIPLIER ^ word
 
 
 def _words(data: npt.NDArray[np.uint8], at: Int64s) -> npt.NDArray[np.uint32]:
