@@ -16,7 +16,7 @@ from ..client_pool import shared_client, start_on_loop
 from .errors import RowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kproto.client import BatchDelivery, Client, Producer
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodedBatch", "TaskProducer"]
 
-#: The maximum number of batches that are queued for the producer; the producer has a separate
-#: buffer limit.
-_MAX_QUEUED_BATCHES: Final = 8
+#: The maximum number of lists of batches that are queued for the producer; a list has some
+#: megabytes. The producer has a separate buffer limit.
+_MAX_QUEUED: Final = 1
 
 
 class EncodedBatch(NamedTuple):
@@ -44,13 +44,15 @@ class TaskProducer:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._queue_slots = threading.Semaphore(_MAX_QUEUED_BATCHES)
-        self._queue: asyncio.Queue[EncodedBatch | None] = asyncio.Queue()
+        self._queue_slots = threading.Semaphore(_MAX_QUEUED)
+        self._queue: asyncio.Queue[Sequence[EncodedBatch] | None] = asyncio.Queue()
         self._failed = False
         self._task = start_on_loop(self._run())
 
-    def send(self, batch: EncodedBatch) -> None:
-        """Queues a batch; blocks while the queue is full.
+    def send(self, batches: Sequence[EncodedBatch]) -> None:
+        """Queues batches; blocks while the queue is full.
+
+        Each call wakes the client loop once.
 
         Raises:
             RowError: an earlier batch could not be sent, or was not acknowledged.
@@ -59,7 +61,7 @@ class TaskProducer:
         self._queue_slots.acquire()
         if self._failed:
             self._task.result()
-        self._task.call_soon(self._queue.put_nowait, batch)
+        self._task.call_soon(self._queue.put_nowait, batches)
 
     def finish(self, written: WrittenRows) -> None:
         """Waits until every batch is acknowledged. `written` are the rows of the task.
@@ -81,21 +83,23 @@ class TaskProducer:
                 await self._send_all(client)
         finally:
             self._failed = True
-            self._queue_slots.release(_MAX_QUEUED_BATCHES)
+            self._queue_slots.release(_MAX_QUEUED)
 
     async def _send_all(self, client: Client) -> None:
         # Batches are complete, so lingering would only delay them.
         async with client.producer(linger_ms=0, acks="all") as producer:
             await self._send_batches(producer, await self._queue.get())
 
-    async def _send_batches(self, producer: Producer, batch: EncodedBatch | None) -> None:
-        """Sends `batch` and all batches after it; returns when all are acknowledged."""
+    async def _send_batches(
+        self, producer: Producer, batches: Sequence[EncodedBatch] | None
+    ) -> None:
+        """Sends `batches` and all batches after them; returns when all are acknowledged."""
         in_flight: list[tuple[BatchDelivery, EncodedBatch]] = []
-        while batch is not None:
-            in_flight.append((await _send(producer, batch), batch))
+        while batches is not None:
+            in_flight += [(await _send(producer, batch), batch) for batch in batches]
             self._queue_slots.release()
             in_flight = await _unfinished(in_flight, wait_for_all=False)
-            batch = await self._queue.get()
+            batches = await self._queue.get()
         await _unfinished(in_flight, wait_for_all=True)
 
 

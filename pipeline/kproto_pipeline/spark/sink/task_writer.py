@@ -18,6 +18,7 @@ import pyarrow as pa
 from kproto.client import EncodedRecords
 from kproto.wire.errors import KprotoError
 
+from ...columns.arrow_numpy import null_mask
 from ...columns.encoding import partition_hashes, record_sections
 from ..client_pool import run_on_loop, shared_client
 from ..worker_imports import drop_archive_finders, freeze_imported_once
@@ -83,8 +84,7 @@ def write_rows(
         if options.exactly_once:
             checksum.add(rows)
         sticky_rows = max(1, _STICKY_BYTES * batch.num_rows // max(1, batch.nbytes))
-        for encoded in _encode(rows, topics, sticky_rows, options.batch_bytes):
-            producer.send(encoded)
+        producer.send([*_encode(rows, topics, sticky_rows, options.batch_bytes)])
         first += batch.num_rows
 
     with closing(task_producer or TaskProducer(options)) as producer:
@@ -141,7 +141,9 @@ def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _concatenated(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = sum(batch.num_rows for batch in batches)
     if rows:
-        table = pa.Table.from_batches(batches).combine_chunks()
+        # By malloc: Arrow's default pool returns large freed blocks to the system, so each batch
+        # would get new pages.
+        table = pa.Table.from_batches(batches).combine_chunks(pa.system_memory_pool())
         yield from table.to_batches(max_chunksize=rows)
 
 
@@ -242,7 +244,8 @@ def _choose_partitions(
             topic does not have.
     """
     chosen = rows.partitions.copy()
-    keyed = rows.keys.is_valid().to_numpy(zero_copy_only=False)
+    null = null_mask(rows.keys)
+    keyed = np.ones(len(chosen), dtype=np.bool_) if null is None else ~null
     hashes: npt.NDArray[np.int64] | None = None
     for number, topic in enumerate(rows.names):
         its = rows.topics == number
@@ -255,7 +258,8 @@ def _choose_partitions(
                 if hashes is None:
                     hashes = partition_hashes(rows.keys)
                 number_array = np.array(partitions, dtype=np.int64)
-                chosen[by_key] = number_array[hashes[by_key] % len(partitions)]
+                by_hash = number_array[hashes % len(partitions)]
+                np.copyto(chosen, by_hash, where=by_key)
             keyless = open_rows & ~keyed
             if keyless.any():
                 chosen[keyless] = topics.sticky_partitions(topic, int(keyless.sum()), sticky_rows)

@@ -11,6 +11,8 @@ from .micro_batch import MicroBatch, StoredBatch, TaskAction, WrittenRows, actio
 from .task_producer import EncodedBatch, TaskProducer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kproto import Client, OpenTransaction, Producer
 
     from ..options.option_table import WriteOptions
@@ -51,7 +53,7 @@ class TransactionalTaskProducer(TaskProducer):
         first = await self._queue.get()
         if first is None:
             return
-        self.topic = first.topic
+        self.topic = first[0].topic
         batch, id_ = self._batch, self._batch.transactional_id(self._number)
         async with client.producer(
             transactional_id=id_,
@@ -67,7 +69,9 @@ class TransactionalTaskProducer(TaskProducer):
                 assert stored is not None, "it has the batch id"
                 await self._compare(stored)
 
-    async def _write(self, producer: Producer, first: EncodedBatch, group_id: str) -> None:
+    async def _write(
+        self, producer: Producer, first: Sequence[EncodedBatch], group_id: str
+    ) -> None:
         async with producer.transaction() as transaction:
             await self._send_batches(producer, first)
             its = CommittedOffset(self._batch.batch_id, -1, str(self._written))
