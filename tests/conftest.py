@@ -70,7 +70,7 @@ def _assume_unchanged(filename: str | None = None) -> None:
     """Replaces `linecache.checkcache`, because no source changes during a run.
 
     In the debug mode each future stores its whole stack, and `checkcache` asks the file system
-    about each file of the stack, which takes an eighth of the time of tests with clients.
+    about each file of the stack.
     """
 
 
