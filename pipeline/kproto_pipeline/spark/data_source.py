@@ -33,6 +33,8 @@ from .streaming.group_commits import listen_for_commits
 from .worker_python import python_for_workers
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
@@ -80,7 +82,7 @@ class KprotoDataSource(DataSource):
 
     _parsed: ReadOptions | None = None
 
-    def __init__(self, options: dict[str, str]) -> None:
+    def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         # Spark creates the data source in a process that has the files of the session, and pickles
         # it for the process that plans a stream, which lacks them.
