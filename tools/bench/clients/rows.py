@@ -16,6 +16,7 @@ SHARES: Final = {"aiokafka": 2, "kafka_python": 10}
 FEW: Final = 10
 
 SENDS: Final = 2_000
+SENDS_BESIDE: Final = 200  # and as many by each of the other senders
 CONCURRENT: Final = 10_000
 
 #: The number of measurements of each client per turn, for rows that show a time. Times differ much
@@ -244,7 +245,7 @@ PARTITION_ROWS: Final = (
         "one send beside 200 others, p50, 12 partitions",
         MeasurementUnit.MICROSECONDS,
         _of(kproto="send beside", confluent_kafka="send beside", aiokafka="send beside"),
-        records=SENDS,
+        records=SENDS_BESIDE,
         times=TIMES,
         keyed=True,
         partitions=12,
