@@ -39,7 +39,7 @@ def loaded():
 
 def test_importing_the_package_loads_no_message() -> None:
     (loaded,) = printed_by(f"{LOADED}\nimport kproto.messages\nloaded()")
-    assert loaded == "messages"
+    assert loaded == "lazy_names messages"
 
 
 def test_a_message_loads_its_own_module_and_nothing_of_the_schema() -> None:
