@@ -249,6 +249,6 @@ def test_mark_is_listed_and_plugin_imports_no_broker(
 
     def test_unused():
         loaded = {it for it in sys.modules if it.partition(".")[0] == "kproto"}
-        assert loaded == {"kproto", "kproto.pytest_plugin"}
+        assert loaded == {"kproto", "kproto.lazy_names", "kproto.pytest_plugin"}
     """
     run_tests(unused, in_process=False).assert_outcomes(passed=1)
