@@ -17,7 +17,7 @@ from kproto.broker.topic_configs import TopicConfig
 from kproto.wire.errors import BrokerResponseError
 from tests.unit.broker.test_handlers import context
 
-BROKER_SOURCES: Final = Path(__file__).parents[3] / "kproto" / "broker"
+BROKER_SOURCES: Final = Path(effective_configs.__file__).parent
 
 #: Attributes of TopicConfig that say which configs are set, not what they do.
 BOOKKEEPING: Final = ("overrides", "_defaults", "_dynamic_defaults")

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import ROOT
+import kproto
+
+#: The folder of the package, which an installed wheel has elsewhere than a checkout.
+SOURCES = Path(kproto.__file__).parents[1]
 
 LAZY_PACKAGES = [
     "kproto",
@@ -58,7 +61,7 @@ def loaded_by(program: str, modules: tuple[str, ...]) -> list[str]:
             "-I",
             "-S",
             "-c",
-            f"import sys; sys.path[0:0] = [{str(ROOT)!r}]\n{script}",
+            f"import sys; sys.path[0:0] = [{str(SOURCES)!r}]\n{script}",
         ],
         check=True,
         capture_output=True,

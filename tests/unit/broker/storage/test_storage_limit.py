@@ -51,7 +51,7 @@ def test_memory_of_deleted_records_is_returned_to_the_system() -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONMALLOC": "default"},
     )
     before, filled, emptied = map(int, done.stdout.split())
     assert filled - before > 60_000
