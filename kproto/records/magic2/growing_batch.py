@@ -217,12 +217,12 @@ class GrowingBatch:
             self.stamp(timestamp)
         deltas = _DELTAS[count : count + number]
         if headers is not None:
-            bodies = self._encode_with_headers(deltas, keys, values, headers, limit)
-            number, encoded = len(bodies), join_records(bodies)
+            number, encoded = self._encode_with_headers(deltas, keys, values, headers, limit)
             if not number:
                 return 0, 0
         elif __compiled__ or max(sizes) + max(key_sizes, default=0) > _MOST_BY_COLUMNS:
-            encoded = join_records(encode_run(self.head, deltas, keys, values))
+            bodies = encode_run(self.head, deltas, keys, values)
+            encoded = join_records(varints_of(list(map(len, bodies))), bodies)
         elif keys is None and number >= _LEAST_BY_SIZE:
             encoded = encode_values(self.head, deltas, values, sizes)
         else:
@@ -240,9 +240,10 @@ class GrowingBatch:
         values: Sequence[bytes],
         headers: Sequence[Sequence[Header]],
         limit: int,
-    ) -> list[bytes]:
-        """Encodes records for `append_run`, as many of them as fit; the size of the first record
-        determines how many are encoded.
+    ) -> tuple[int, bytes]:
+        """Encodes records for `append_run`; returns how many of them fit, and these, encoded.
+
+        The size of the first record determines how many are encoded.
         """
         room = limit - self.size_in_bytes
         if len(values) > _LEAST_ENCODED:
@@ -253,8 +254,10 @@ class GrowingBatch:
             keys = None if keys is None else keys[:most]
         bodies = encode_run(self.head, deltas, keys, values, headers)
         sizes = list(map(len, bodies))
-        ends = accumulate(map(add, sizes, map(len, varints_of(sizes))))
-        return bodies[: bisect_right(list(ends), room)]
+        lengths = varints_of(sizes)
+        ends = list(accumulate(map(add, sizes, map(len, lengths))))
+        number = bisect_right(ends, room)
+        return number, join_records(lengths[:number], bodies[:number])
 
     def build(
         self,

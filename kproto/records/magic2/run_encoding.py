@@ -101,13 +101,9 @@ def varints_of(sizes: Sequence[int]) -> list[bytes]:
         return [encode_varint(size) for size in sizes]
 
 
-def join_records(bodies: Sequence[bytes]) -> bytes:
-    """Joins the results of `encode_run`, with the lengths in front of them."""
-    if not bodies:
-        return b""
-    return b"".join(
-        chain.from_iterable(zip(varints_of(list(map(len, bodies))), bodies, strict=True))
-    )
+def join_records(lengths: Sequence[bytes], bodies: Sequence[bytes]) -> bytes:
+    """Joins the results of `encode_run`, each after its encoded length."""
+    return b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
 
 
 def encode_columns(
