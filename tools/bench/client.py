@@ -55,11 +55,12 @@ def main(
         bootstrap = options.bootstrap or stack.enter_context(node()).bootstrap
         byte_code = Path(stack.enter_context(TemporaryDirectory(prefix="kproto-bench-")))
         bench = Bench(bootstrap, options.records, options.clients, byte_code)
-        stack.callback(bench.delete_filled)
+        stack.callback(bench.delete_filled_except)
         bench.warm()
         for turn in range(options.repeat):
-            for row in rows:
+            for number, row in enumerate(rows, 1):
                 bench.measure(row, turn)
+                bench.delete_filled_except(rows[number:])
     sys.stderr.write("\n")
     print("\n".join(lines_of_tables(rows, options.clients, bench.results)))
     for told in (*bench.skipped, *bench.faults):
@@ -179,9 +180,15 @@ class Bench:
             asyncio.run(filling)
         return self._filled[which]
 
-    def delete_filled(self) -> None:
-        for topic in self._filled.values():
-            asyncio.run(delete_topic(self._bootstrap, topic))
+    def delete_filled_except(self, rows: Sequence[Row] = ()) -> None:
+        """Deletes the filled topics that none of these rows reads.
+
+        A broker maps the index files of each partition into memory. Linux limits the number of maps
+        of a process (`vm.max_map_count`, 65,530 by default), and a broker that reaches it stops.
+        """
+        kept = {(row.headers, row.few, row.partitions) for row in rows if row.reads}
+        for which in self._filled.keys() - kept:
+            asyncio.run(delete_topic(self._bootstrap, self._filled.pop(which)))
 
     @contextmanager
     def _topic(self, name: str, partitions: int) -> Iterator[str]:
