@@ -165,9 +165,10 @@ spark-round-trip: $(STAMP) ## a million random events through sink and source, i
 storm: $(STAMP) ## members of a group join, leave, are killed and stall for ten minutes, beside a Java member; ARGS=share: a share group, whose brokers are killed too
 	$(BIN)/python -m tools.storm --write $(ARGS)
 
-spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times, with exactlyOnce 100 times; then jobs into Delta and Iceberg
+spark-kill-test: $(STAMP) ## streams of Spark while it and the brokers are killed, 30 times, with exactlyOnce 100 times; repeated tasks; then jobs into Delta and Iceberg
 	$(BIN)/python -m tools.spark_kill_test $(ARGS)
 	$(BIN)/python -m tools.spark_kill_test --exactly-once --rounds 100 --write
+	$(BIN)/python -m tools.spark_repeated_tasks --write
 	$(BIN)/python -m tools.job_kills --format delta --rounds 30
 	$(BIN)/python -m tools.job_kills --format iceberg --rounds 30
 

@@ -89,9 +89,10 @@ class SparkCluster:
     """A master and `workers` workers, each with `cores` and `memory`; tasks run `python`.
 
     `variables` are environment variables of all processes, in addition to those for Java and
-    Python; PYTHONPATH is unset unless `variables` has it. As a context manager, the cluster runs
-    during the block; its folder is removed afterwards. Raises SparkStartError and
-    JavaNotFoundError.
+    Python; PYTHONPATH is unset unless `variables` has it. With `own_hosts` each worker has its own
+    loopback address (on Linux): Spark runs speculative attempts of a task only on another host. As
+    a context manager, the cluster runs during the block; its folder is removed afterwards. Raises
+    SparkStartError and JavaNotFoundError.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class SparkCluster:
         memory: str = "1g",
         variables: Mapping[str, str] | None = None,
         detached: bool = False,
+        own_hosts: bool = False,
     ) -> None:
         self.python = Path(python)
         self._workers = workers
@@ -110,6 +112,7 @@ class SparkCluster:
         self._memory = memory
         self._variables = dict(variables or {})
         self._detached = detached
+        self._own_hosts = own_hosts
         self._folder: Path | None = None
         self._lock: int | None = None
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -157,7 +160,8 @@ class SparkCluster:
             for number in range(self._workers):
                 folder = self.folder / f"worker-{number}"
                 folder.mkdir()
-                worker = f"--host {LOOPBACK} --webui-port 0 --cores {self._cores}"
+                host = f"127.0.0.{number + 2}" if self._own_hosts else LOOPBACK
+                worker = f"--host {host} --webui-port 0 --cores {self._cores}"
                 worker += f" --memory {self._memory} --work-dir {folder} {self.master}"
                 command = ["spark-class", f"{DEPLOY}.worker.Worker", *worker.split()]
                 self._spawn(f"worker-{number}", command, DAEMON)
