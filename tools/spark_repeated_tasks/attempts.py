@@ -34,7 +34,7 @@ def attempts_of(events: Iterable[Mapping[str, Any]], stages: set[int]) -> Attemp
             continue
         match event["Event"]:
             case "SparkListenerTaskStart":
-                started[event["Task Info"]["Index"]] += 1
+                started[event["Task Info"]["Partition ID"]] += 1
                 found.speculative += event["Task Info"]["Speculative"]
             case "SparkListenerTaskEnd":
                 found.ends[event["Task End Reason"]["Reason"]] += 1

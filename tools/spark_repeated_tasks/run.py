@@ -27,11 +27,11 @@ Writing = Literal["batch", "stream", "exactlyOnce"]
 #: By case: the text for the table.
 CASES: Final[dict[Case, str]] = {
     "error": "an attempt fails",
-    "slow": "speculation; the first attempt hangs, and Spark kills it",
-    "both": "speculation; the first attempt writes on, and ends first if it can",
-    "late": "speculation; the second attempt writes after the end of the first",
     "executor": "SIGKILL of an executor",
     "stage": "SIGKILL of an executor with shuffle files: a second attempt of the stage",
+    "slow": "speculation; the first attempt hangs, and Spark kills it",
+    "both": "speculation; the first attempt goes on while the second writes",
+    "late": "speculation; the second attempt writes when the first has ended",
 }
 WRITINGS: Final[tuple[Writing, ...]] = ("batch", "stream", "exactlyOnce")
 
@@ -40,7 +40,7 @@ _SPECULATION: Final = {
     "spark.speculation.interval": "100ms",
     "spark.speculation.quantile": "0.5",
     "spark.speculation.multiplier": "1.1",
-    "spark.speculation.minTaskRuntime": "500ms",
+    "spark.speculation.minTaskRuntime": "5s",
 }
 _ROWS_OF_A_TASK: Final = 400
 _TIMEOUT_S: Final = 400
@@ -50,8 +50,8 @@ _TIMEOUT_S: Final = 400
 class Result:
     """The result of a case; the counts of records are those of a reader with `read_committed`.
 
-    `stored_first` is the number of records that the log of the target had at the disturbance, from
-    first attempts that were repeated later. `doubled` counts extra copies by task. `uncommitted`
+    `stored_first` is the number of records of repeated tasks that the log of the target had before
+    the second attempts of these tasks began. `doubled` counts extra copies by task. `uncommitted`
     are the records that only a reader with `read_uncommitted` gets.
     """
 
@@ -140,14 +140,11 @@ def _result(
     everything = asyncio.run(_read(bootstrap, target, read_committed=False))
     numbers = Counter(number for its in found.values() for number in its)
     by_task = {number: task for task, its in found.items() for number in its}
-    first = {each["task"]: each for each in reversed(facts) if each["what"] == "stored"}
     return Result(
         case=case,
         writing=writing,
         sent=sent,
-        stored_first=sum(
-            each["stored"][0] for task, each in first.items() if task in attempts.repeated
-        ),
+        stored_first=_stored_first(facts, attempts.repeated),
         attempts=attempts,
         failures=[each["error"] for each in facts if each["what"] == "query failed"],
         lost=len(set(range(sent)) - numbers.keys()),
@@ -155,6 +152,18 @@ def _result(
         disordered=0 if case == "stage" else sum(map(_disordered, found.values())),
         uncommitted=sum(map(len, everything.values())) - sum(map(len, found.values())),
     )
+
+
+def _stored_first(facts: list[dict[str, Any]], repeated: set[int]) -> int:
+    """Returns how many records of repeated tasks were stored before their second attempts began."""
+    attempts: Counter[int] = Counter()
+    stored = 0
+    for each in facts:
+        if each["what"] == "begins":
+            attempts[each["task"]] += 1
+        elif each["what"] == "stored" and each["task"] in repeated and attempts[each["task"]] == 1:
+            stored += each["stored"][0]
+    return stored
 
 
 def _extra_copies(numbers: Counter[int], by_task: dict[int, int]) -> Counter[int]:

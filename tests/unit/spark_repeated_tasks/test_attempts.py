@@ -11,7 +11,7 @@ STAGE = 3
 
 
 def start(task: int, *, speculative: bool = False, stage: int = STAGE) -> dict[str, Any]:
-    info = {"Index": task, "Speculative": speculative}
+    info = {"Partition ID": task, "Speculative": speculative}
     return {"Event": "SparkListenerTaskStart", "Stage ID": stage, "Task Info": info}
 
 
