@@ -132,7 +132,8 @@ async def _end_all(client: Client, batch: MicroBatch, written: Sequence[TaskComm
             f"{batch}: the transactions of tasks {failed} are not committed ({first}). Start the "
             "query again: the replay of the micro-batch writes only the rows of these tasks. "
             "Brokers abort a micro-batch that takes longer than kafka.transaction.timeout.ms: "
-            "raise that option, or lower maxOffsetsPerTrigger"
+            "raise that option, or lower maxOffsetsPerTrigger. With spark.speculation, attempts of "
+            "the same task abort each other's transactions: set it to false"
         ) from first
 
 

@@ -222,7 +222,7 @@ async def test_abort_after_the_commit_has_no_effect(query: Query) -> None:
 async def test_second_attempt_of_a_task_fences_the_first(query: Query) -> None:
     first = await query.task(0, 0, rows(1))
     second = await query.task(0, 0, rows(1))
-    with pytest.raises(ExactlyOnceError, match="not committed"):
+    with pytest.raises(ExactlyOnceError, match=r"(?s)not committed.*spark\.speculation"):
         await query.commit(0, [first])
     assert query.committed() == []
     await query.commit(0, [second])
