@@ -153,7 +153,7 @@ def _disturb(run: dict[str, Any], facts: Facts, number: int, attempt: int, is_fi
             facts.wait_for("begins", task=0, attempt=1)
         case "late", 1, 0 if is_first:
             facts.wait_for("ends", task=0, attempt=0)
-            time.sleep(8)  # so the driver does not commit before the late attempt writes
+            time.sleep(8)  # so the stage is unfinished when the second attempt goes on
 
 
 def _larger(batches: Iterator[Any], number: int) -> Iterator[Any]:

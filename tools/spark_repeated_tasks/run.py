@@ -31,7 +31,7 @@ CASES: Final[dict[Case, str]] = {
     "stage": "SIGKILL of an executor with shuffle files: a second attempt of the stage",
     "slow": "speculation; the first attempt hangs, and Spark kills it",
     "both": "speculation; the first attempt goes on while the second writes",
-    "late": "speculation; the second attempt writes when the first has ended",
+    "late": "speculation; the first attempt ends before the second has written",
 }
 WRITINGS: Final[tuple[Writing, ...]] = ("batch", "stream", "exactlyOnce")
 
