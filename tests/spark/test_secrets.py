@@ -22,12 +22,15 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
 
 PASSWORD = "kestrel-hovers-over-meadow"
 WRONG = "kestrel-misses-the-meadow"
-STEPS = ["stream", "sink", "stream_sink"]
+STEPS = ["stream", "sink", "stream_sink", "view"]
 
-#: Logs everything to a file; Spark's default configuration logs to the console.
+#: Logs everything to a file, except the statements that Spark's SQL parser logs at DEBUG; Spark's
+#: default configuration logs to the console.
 LOG4J = """
 rootLogger.level = debug
 rootLogger.appenderRef.file.ref = file
+logger.parser.name = org.apache.spark.sql.execution.SparkSqlParser
+logger.parser.level = info
 appender.file.type = File
 appender.file.name = file
 appender.file.fileName = {file}

@@ -25,6 +25,13 @@ _SQL_OPTION: Final = (
     r"""(?:\\++['"](?:[^"\\]|\\.)*+|'(?:[^'\\]|\\.|'')*+'?|"(?:[^"\\]|\\.|"")*+"?))"""
 )
 
+#: Matches a secret option in the parsed plan of CREATE TABLE, which Spark prints without redaction,
+#: as `optionlist((name,value), …)`. Hides the rest of this plan, because the end of a value is not
+#: certain: up to the heading of the next plan, such as `== Analyzed Logical Plan ==`.
+_PARSED_OPTION: Final = (
+    r"\((?i:kafka\.(?:sasl|ssl)\.)[\w.-]*+,[^\n]*+(?:\n(?!== [\w ]++==\n)[^\n]*+)*+"
+)
+
 #: The pattern to add to each Spark setting. The patterns match secret options of a plan by name, by
 #: value, and in the text of a Spark Connect request.
 PATTERNS: Final[Mapping[str, str]] = {
@@ -32,7 +39,7 @@ PATTERNS: Final[Mapping[str, str]] = {
     "spark.sql.redaction.string.regex": (
         r'(?i:key:\s*"kafka\.(?:sasl|ssl)\.[^"]*"\s*value:\s*"(?:[^"\\]|\\.)*+(?:"|\Z))'
         r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*"
-        f"|{_SQL_OPTION}"
+        f"|{_SQL_OPTION}|{_PARSED_OPTION}"
     ),
 }
 

@@ -78,7 +78,23 @@ def _told(writer: Any, checkpoint: str) -> dict[str, str]:
     return {f"{checkpoint} explain": said.getvalue(), f"{checkpoint} progress": progress}
 
 
-STEPS = {"stream": _stream, "sink": _sink, "stream_sink": _stream_sink}
+def _view(spark: Any, task: dict[str, Any]) -> dict[str, str]:
+    """Reads a temporary view; its statement has the options as text."""
+    options = ", ".join(
+        f"`{name}` '{value.translate(ESCAPES)}'"
+        for name, value in {**task["options"], "subscribe": task["topic"]}.items()
+    )
+    spark.sql(f"CREATE TEMPORARY VIEW shown USING kproto OPTIONS ({options})")
+    said = [spark.sql("EXPLAIN EXTENDED SELECT value FROM shown").collect()]
+    said.append(spark.sql("DESCRIBE EXTENDED shown").collect())
+    said.append(spark.sql("SELECT count(*) FROM shown").collect())
+    return {"view": str(said)}
+
+
+#: Escapes a value in an SQL literal.
+ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'"})
+
+STEPS = {"stream": _stream, "sink": _sink, "stream_sink": _stream_sink, "view": _view}
 
 
 def _pages(spark: Any) -> dict[str, str]:

@@ -100,6 +100,21 @@ def test_sql_inside_of_sql_is_redacted() -> None:
     assert "hidden" not in TEXT.sub("*", _request_of(f"EXECUTE IMMEDIATE '{inner}'"))
 
 
+@pytest.mark.parametrize("name", ["kafka.sasl.jaas.config", "KAFKA.SSL.KEY.PASSWORD"])
+def test_parsed_plan_of_a_table_is_redacted(name: str) -> None:
+    plans = (
+        "== Parsed Logical Plan ==\n'CreateTable [columndefinition(value, BinaryType)], "
+        "unresolvedtablespec(Some(kproto), optionlist((subscribe,day), "
+        f'({name},required\n password="a), (hidden";), (topic,hidden)), None, false)\n'
+        "+- 'UnresolvedIdentifier [t], false\n\n"
+        "== Analyzed Logical Plan ==\nCreateTable spark_catalog.default.t\n"
+    )
+    hidden = TEXT.sub("*", plans)
+    assert "hidden" not in hidden
+    assert "(subscribe,day)" in hidden
+    assert hidden.endswith("== Analyzed Logical Plan ==\nCreateTable spark_catalog.default.t\n")
+
+
 def test_page_has_the_patterns() -> None:
     page = (ROOT / "docs" / "how-to" / "spark-cluster.md").read_text(encoding="utf-8")
     for name, pattern in PATTERNS.items():
