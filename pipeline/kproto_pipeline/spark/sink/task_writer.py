@@ -279,6 +279,7 @@ def _choose_partitions(
             row = int(np.flatnonzero(unknown)[0])
             raise RowError(
                 f"{rows.describe(row)}: topic {topic!r} has no partition {int(chosen[row])}; it "
-                f"has {len(partitions)}"
+                f"has {len(partitions)}. If the rows were read from another topic, drop the column "
+                "partition: then the keys decide"
             )
     return chosen
