@@ -258,11 +258,16 @@ async def test_configs_of_brokers_loggers_groups_and_client_metrics_are_altered(
             await admin.list_config_resources()
     else:
         await admin.incremental_alter_configs({group: {session_ms: "50000"}})
-        configs = (await admin.describe_configs([group]))[group]
-        assert configs[session_ms].source is ConfigSource.GROUP
-        listed = await admin.list_config_resources()
-        assert {broker, metrics, group} <= set(listed)
-        assert await admin.list_config_resources([kind.GROUP]) == [group]
+
+        async def check_group() -> None:
+            configs = (await admin.describe_configs([group]))[group]
+            assert configs[session_ms].source is ConfigSource.GROUP
+            assert {broker, metrics, group} <= set(await admin.list_config_resources())
+
+        await eventually(check_group)
+        groups = await admin.list_config_resources([kind.GROUP])
+        assert group in groups
+        assert {each.type for each in groups} == {kind.GROUP}
         await admin.incremental_alter_configs({group: {session_ms: None}})
     await admin.incremental_alter_configs(
         {
