@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import kproto
 from kproto import BrokerResponseError
 from kproto.broker.storage.free_memory import _malloc_trim
 from kproto.broker.storage.memory_log import BATCH_OVERHEAD_BYTES, MemoryLog
@@ -56,7 +57,7 @@ def test_memory_of_deleted_records_is_returned_to_the_system() -> None:
     before, filled, emptied = map(int, done.stdout.split())
     assert filled - before > 60_000
     # The objects between the batches keep some pages in use, in compiled code more than in pure.
-    assert emptied - before < (filled - before) / 2
+    assert emptied - before < (35_000 if kproto.__compiled__ else 20_000)
 
 
 def test_logs_share_and_release_storage() -> None:
