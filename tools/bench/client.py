@@ -115,8 +115,7 @@ class Bench:
         self._clients = clients
         self._byte_code = byte_code
         self._stamp = int(time.time())
-        # By headers (with or without), few or many records, and number of partitions: the topic.
-        self._filled: dict[tuple[bool, bool, int], str] = {}
+        self._filled: set[str] = set()  # names of topics that rows share
 
     def warm(self) -> None:
         """Warms up the broker's JIT compiler, and makes Python cache the clients' byte code."""
@@ -158,27 +157,33 @@ class Bench:
     def _topic_for(self, row: Row, client: str) -> Iterator[str]:
         """Yields a new topic or, if `row.reads` is set, a filled topic that several rows share."""
         if row.reads:
-            yield self._filled_topic(row.partitions, headers=row.headers, few=row.few)
+            yield self._filled_topic(row)
             return
         with self._topic(f"own-{client}", row.partitions) as topic:
             if row.few:
                 asyncio.run(fill_topic(self._bootstrap, topic, FEW, headers=False))
             yield topic
 
-    def _filled_topic(self, partitions: int, *, headers: bool, few: bool) -> str:
-        which = headers, few, partitions
-        if which not in self._filled:
-            records = FEW if few else self._records
-            name = f"{'headers' if headers else 'keys'}-{records}-{partitions}"
-            topic = f"bench-{self._stamp}-{name}"
+    def _filled_name(self, row: Row) -> str:
+        """Returns the name of the filled topic that the row reads."""
+        kind = "headers" if row.headers else "keys"
+        return f"bench-{self._stamp}-{kind}-{self._filled_records(row)}-{row.partitions}"
+
+    def _filled_records(self, row: Row) -> int:
+        return FEW if row.few else self._records
+
+    def _filled_topic(self, row: Row) -> str:
+        topic, partitions = self._filled_name(row), row.partitions
+        if topic not in self._filled:
             self._tell(f"filling {topic}")
             asyncio.run(make_topic(self._bootstrap, topic, partitions))
-            self._filled[which] = topic
+            self._filled.add(topic)
+            records = self._filled_records(row)
             filling = fill_topic(
-                self._bootstrap, topic, records, headers=headers, partitions=partitions
+                self._bootstrap, topic, records, headers=row.headers, partitions=partitions
             )
             asyncio.run(filling)
-        return self._filled[which]
+        return topic
 
     def delete_filled_except(self, rows: Sequence[Row] = ()) -> None:
         """Deletes the filled topics that none of these rows reads.
@@ -186,9 +191,9 @@ class Bench:
         A broker maps the index files of each partition into memory. Linux limits the number of maps
         of a process (`vm.max_map_count`, 65,530 by default), and a broker that reaches it stops.
         """
-        kept = {(row.headers, row.few, row.partitions) for row in rows if row.reads}
-        for which in self._filled.keys() - kept:
-            asyncio.run(delete_topic(self._bootstrap, self._filled.pop(which)))
+        for topic in self._filled - {self._filled_name(row) for row in rows if row.reads}:
+            asyncio.run(delete_topic(self._bootstrap, topic))
+            self._filled.remove(topic)
 
     @contextmanager
     def _topic(self, name: str, partitions: int) -> Iterator[str]:
