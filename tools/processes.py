@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["below", "command_of", "cpu_s", "peak_bytes"]
+__all__ = ["below", "command_of", "cpu_s", "parent_of", "peak_bytes"]
 
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
@@ -31,6 +31,11 @@ def command_of(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
+
+
+def parent_of(pid: int) -> int:
+    """Returns the id of the parent of a running process."""
+    return int(_fields(pid)[1])
 
 
 def cpu_s(root: int) -> float:

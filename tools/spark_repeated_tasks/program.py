@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from tools.processes import command_of, parent_of
+
 #: The rows per Arrow batch of the sink, and the bytes per row: the sink sends 8 MiB together.
 BATCH_ROWS: Final = 200
 ROW_BYTES: Final = 42_000
@@ -111,9 +113,7 @@ def disturbed(run: dict[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         its = {"task": number, "attempt": attempt, "stage": context.stageId()}
         facts = Facts(Path(run["folder"]))
         is_first = not any(
-            each["what"] == "begins" and each["task"] == number
-            for each in facts.all()
-            if each["what"] != "query failed"
+            each["what"] == "begins" and each["task"] == number for each in facts.all()
         )
         facts.add("begins", **its)
         if run["case"] == "late" and attempt == 1 and number == 0:
@@ -194,25 +194,14 @@ def _wait(is_done: Callable[[], bool]) -> None:
 
 def _kill_executor(*, own: bool) -> None:
     """Kills the executor of this task, or the other executor of its application."""
-    mine = _parent(os.getppid())  # the parent of a Python worker is its daemon
-    words = _words(mine)
+    mine = parent_of(os.getppid())  # the parent of a Python worker is its daemon
+    words = command_of(mine).split()
     application = words[words.index("--app-id") + 1]
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (int(entry.name) == mine) == own:
-            found = _words(int(entry.name))
+            found = command_of(int(entry.name)).split()
             if found[:1] == words[:1] and application in found:
                 os.kill(int(entry.name), signal.SIGKILL)
-
-
-def _words(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    except OSError:
-        return []
-
-
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 if __name__ == "__main__":

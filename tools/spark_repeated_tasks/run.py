@@ -8,13 +8,13 @@ import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from kproto import Client, NewTopic, ProducerRecord
 from tools.spark.cluster import SparkCluster
 from tools.spark.environments import environment
+from tools.spark_kill_test.counting import counted
 
 from .attempts import Attempts, attempts_of
 from .program import BATCH_ROWS, RUNNING_TASKS
@@ -138,6 +138,7 @@ def _result(
     attempts = attempts_of(events, {each["stage"] for each in facts if "stage" in each})
     found = asyncio.run(_read(bootstrap, target, read_committed=True))
     everything = asyncio.run(_read(bootstrap, target, read_committed=False))
+    count = counted(range(sent), found.values(), lane_count=RUNNING_TASKS)
     numbers = Counter(number for its in found.values() for number in its)
     by_task = {number: task for task, its in found.items() for number in its}
     return Result(
@@ -147,9 +148,9 @@ def _result(
         stored_first=_stored_first(facts, attempts.repeated),
         attempts=attempts,
         failures=[each["error"] for each in facts if each["what"] == "query failed"],
-        lost=len(set(range(sent)) - numbers.keys()),
+        lost=count.lost,
         doubled=_extra_copies(numbers, by_task),
-        disordered=0 if case == "stage" else sum(map(_disordered, found.values())),
+        disordered=0 if case == "stage" else count.disordered,
         uncommitted=sum(map(len, everything.values())) - sum(map(len, found.values())),
     )
 
@@ -172,12 +173,6 @@ def _extra_copies(numbers: Counter[int], by_task: dict[int, int]) -> Counter[int
         if times > 1:
             copies[by_task[number]] += times - 1
     return copies
-
-
-def _disordered(numbers: list[int]) -> int:
-    """Returns how many numbers appear for the first time after a larger number."""
-    firsts = list(dict.fromkeys(numbers))
-    return sum(after < before for before, after in pairwise(firsts))
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
