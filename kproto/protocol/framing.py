@@ -35,8 +35,8 @@ REUSED_BYTES: Final = 1_048_576
 #: glibc returns a freed block to the system if the block is larger than all blocks that were freed
 #: before. Allocating such a block again costs page faults. So one block of this size is allocated
 #: and freed once; the block takes no memory, because nothing is written to it. Afterwards glibc
-#: keeps the two blocks of a fetch, the frame and its records, for the next fetch.
-_UNTOUCHED_BYTES: Final = 4 * REUSED_BYTES
+#: keeps the blocks of a fetch, the frame and its pieces, for the next fetch.
+_UNTOUCHED_BYTES: Final = 8 * REUSED_BYTES
 
 _SIZE = struct.Struct(">i")
 

@@ -128,8 +128,9 @@ class Fetcher:
             )
         if self._subscriptions.preempts(self._in_flight.fetches):
             self._preempt_fetches()
-        limit = self._options.response_limit(len(plan.fetches))
+        brokers = len(plan.fetches)
         for node, fetches in plan.fetches.items():
+            limit = self._options.response_limit(brokers, len(fetches.states))
             if node not in self._in_flight.fetches and self._has_memory(limit):
                 self._fetch_at(node, fetches, now, limit)
         self._refresh_old_metadata(now)
