@@ -183,6 +183,7 @@ def _assignment(line: str) -> Assignment:
     found: Assignment = {}
     for place in line.split("\t")[:-1]:
         member_id, topic_id, partition = place.split(" ")
-        its = found.setdefault(member_id, {})
-        its.setdefault(Uuid.parse(topic_id), set()).add(int(partition))
+        partitions = found.setdefault(member_id, {}).setdefault(Uuid.parse(topic_id), set())
+        if partition != "-":
+            partitions.add(int(partition))
     return found

@@ -78,10 +78,13 @@ final class CoordinatorAssignors {
             }
             var assigned = new ConsumerGroupTargetAssignmentMemberValue();
             for (int at = 4; at < words.length; at++) {
-                String[] place = words[at].split(":");
+                String[] place = words[at].split(":", -1);
                 Uuid topic = Uuid.fromString(place[0]);
                 List<Integer> partitions = new ArrayList<>();
                 for (String partition : place[1].split(",")) {
+                    if (partition.isEmpty()) {
+                        continue;
+                    }
                     partitions.add(Integer.valueOf(partition));
                     owners.computeIfAbsent(topic, it -> new HashMap<>())
                         .put(Integer.valueOf(partition), words[1]);
@@ -103,6 +106,9 @@ final class CoordinatorAssignors {
             StringBuilder said = new StringBuilder();
             assignor.assign(spec, this).members().forEach((member, its) ->
                 its.partitions().forEach((topic, partitions) -> {
+                    if (partitions.isEmpty()) {
+                        said.append(member).append(' ').append(topic).append(" -\t");
+                    }
                     for (int partition : new TreeSet<>(partitions)) {
                         said.append(member).append(' ').append(topic).append(' ')
                             .append(partition).append('\t');
@@ -120,7 +126,7 @@ final class CoordinatorAssignors {
      * partitions that may be assigned, joined by commas. `member ID INSTANCE TOPICS
      * TOPIC:PARTITIONS...` has subscribed topics and assigned partitions, joined by commas;
      * INSTANCE may be `-`. After `decide` the program answers with a line of `MEMBER TOPIC
-     * PARTITION`, a tab after each partition.
+     * PARTITION`, a tab after each partition. PARTITION is `-` if a topic has no partitions.
      */
     public static void main(String[] arguments) throws IOException {
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

@@ -479,7 +479,7 @@ class _ShareGroupChange:
         assignable = {it: topic.partitions for it, topic in state.initialized.items()}
         found = assign_simple(spec, assignable)
         for member_id in spec.member_ids:
-            target = {it: frozenset(its) for it, its in found.get(member_id, {}).items() if its}
+            target = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
             if state.targets.get(member_id) != target:
                 self._write(records.target_assignment(self._group_id, member_id, target))
         self._write(records.target_epoch(self._group_id, state.epoch, self._now.timestamp_ms))

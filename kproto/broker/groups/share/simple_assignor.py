@@ -50,6 +50,7 @@ def assign_simple(group: GroupSpec, assignable: Partitions) -> Assignment:
             return {}
         targets = _targets(topics, group.partitions, assignable)
         found = _Balance(targets, range(len(member_ids)), len(member_ids), _hash).assign(old)
+        old = [{it: its[it] for it in its if it in topics} for its in old]
     else:
         topics = dict.fromkeys(it for member in member_ids for it in group.members[member].topics)
         if not topics:
@@ -64,7 +65,7 @@ def assign_simple(group: GroupSpec, assignable: Partitions) -> Assignment:
             of_topic = _Balance(targets, subscribed, len(member_ids), _index).assign(its)
             for at, places in enumerate(of_topic):
                 found[at] = [it for it in found[at] if it[0] != topic_id] + places
-    return {member_id: _by_topic(found[at]) for at, member_id in enumerate(member_ids)}
+    return {member_id: _by_topic(found[at], old[at]) for at, member_id in enumerate(member_ids)}
 
 
 def _targets(
@@ -86,8 +87,12 @@ def _places(assigned: Partitions) -> list[_Place]:
     ]
 
 
-def _by_topic(places: Iterable[_Place]) -> dict[Uuid, set[int]]:
-    found: dict[Uuid, set[int]] = {}
+def _by_topic(places: Iterable[_Place], old: Iterable[Uuid]) -> dict[Uuid, set[int]]:
+    """Returns the partitions of each topic.
+
+    As in Kafka, a topic in `old` whose partitions were all revoked keeps an empty set.
+    """
+    found: dict[Uuid, set[int]] = {it: set() for it in old}
     for topic_id, index in places:
         found.setdefault(topic_id, set()).add(index)
     return found

@@ -54,6 +54,17 @@ def test_each_topic_is_balanced_over_its_subscribers() -> None:
     assert len(found["a"][U]) == len(found["b"][U]) == 1
 
 
+def test_a_topic_whose_partitions_were_all_revoked_stays_without_partitions() -> None:
+    counts = {T: 1, U: 1}
+    both = {T: frozenset({0}), U: frozenset({0})}
+    found = assign_simple(group(counts, a=({T}, both), b=({T, U}, {})), all_of(counts))
+    assert found["a"] == {T: {0}, U: set()}
+    left: Partitions = {T: frozenset({0}), U: frozenset()}
+    alone = assign_simple(group({T: 1, U: 0}, a=({T, U}, left)), all_of({T: 1, U: 0}))
+    assert alone == {"a": {T: {0}, U: set()}}
+    assert assign_simple(group({T: 1}, a=({T}, left)), all_of({T: 1})) == {"a": {T: {0}}}
+
+
 @given(partitions=st.integers(1, 12), members=st.integers(1, 30))
 def test_members_and_partitions_are_balanced(partitions: int, members: int) -> None:
     counts = {T: partitions}
