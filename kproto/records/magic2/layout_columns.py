@@ -68,11 +68,14 @@ def count_uniform(
         number = number if found < 0 else found
     while number:
         stop = pos + number * size
-        if all(
-            data[pos + place : stop : size] == column[at : at + number]
-            for place, column in enumerate(columns, offset_at)
-        ) and _are_varints(data, pos + time_at, stop, size, time_size):
-            break
+        place = pos + offset_at
+        for column in columns:
+            if data[place:stop:size] != column[at : at + number]:
+                break
+            place += 1
+        else:
+            if _are_varints(data, pos + time_at, stop, size, time_size):
+                break
         number >>= 1
     return number
 
@@ -90,7 +93,8 @@ def count_same_time(data: bytes, pos: int, layout: Layout, seen: bytes, number: 
 
 def _are_varints(data: bytes, start: int, stop: int, size: int, octets: int) -> bool:
     """Returns True if each record has a varint of `octets` bytes; the first one is at `start`."""
-    last = octets - 1
-    return data[start + last : stop : size].isascii() and all(
-        data[start + at : stop : size].translate(_FLIPPED).isascii() for at in range(last)
-    )
+    last = start + octets - 1
+    for place in range(start, last):
+        if not data[place:stop:size].translate(_FLIPPED).isascii():
+            return False
+    return data[last:stop:size].isascii()

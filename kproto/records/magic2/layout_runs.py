@@ -94,22 +94,23 @@ def read_run(
                 each.value = value
                 each._headers = headers
                 each._origin = origin
-            for (delta, key, value, headers), each, number in zip(
-                iter_unpack(timed, memoryview(data)[middle:end]),
-                its[same:],
-                range(offset + same, offset + uniform),
-                strict=True,
-            ):
-                if delta != seen:
-                    n = delta_of(delta)
-                    seen = delta
-                    timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
-                each.timestamp = timestamp
-                each.offset = number
-                each.key = key
-                each.value = value
-                each._headers = headers
-                each._origin = origin
+            if same < uniform:
+                for (delta, key, value, headers), each, number in zip(
+                    iter_unpack(timed, memoryview(data)[middle:end]),
+                    its[same:],
+                    range(offset + same, offset + uniform),
+                    strict=True,
+                ):
+                    if delta != seen:
+                        n = delta_of(delta)
+                        seen = delta
+                        timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
+                    each.timestamp = timestamp
+                    each.offset = number
+                    each.key = key
+                    each.value = value
+                    each._headers = headers
+                    each._origin = origin
             index += uniform
             pos = end
             unread = next(others, None)

@@ -182,7 +182,11 @@ class RecordReader:
                 if tries:
                     remaining = min(remaining, record_layouts.same_sizes(index))
                     find = RECORDS.of_sizes(len(seen), len(varints[index]))
-                    last = b""
+                    last = data[pos : pos + 2]
+                    layout = find(last) or NO_LAYOUT
+                    if layout is NO_LAYOUT:
+                        last = b""
+                    size, unpack, key_length, value_length, empty, nulls = layout[:6]
                 records_to_fill = list(map(Record.__new__, repeat(Record, remaining)))
                 others = iter(records_to_fill)
                 for record in others:

@@ -58,7 +58,11 @@ def decode_values(
             if tries:
                 left = min(left, record_layouts.same_sizes(index))
                 find = VALUES.of_sizes(len(seen), len(varints[index]))
-                last = b""
+                last = data[pos : pos + 2]
+                layout = find(last) or NO_LAYOUT
+                if layout is NO_LAYOUT:
+                    last = b""
+                size, unpack, key_length, value_length, empty, nulls = layout[:6]
             others = repeat(None, left)
             for _ in others:
                 if find is not None:
