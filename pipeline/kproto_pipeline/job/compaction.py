@@ -18,6 +18,7 @@ from .manifest import JobCounts, Manifest
 from .output_files import OutputFiles
 from .output_lock import lock_output
 from .output_reader import output_columns, output_reader
+from .row_counts import rows_by_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,11 +95,6 @@ def _write_joined(
     if not paths:
         return
 
-    def rows_by_status(*folders: str) -> dict[str, int]:
-        reader = output_reader(spark, output, "status")
-        found = reader.load(list(folders)).groupBy("status").count().collect()
-        return {row["status"]: row["count"] for row in found}
-
     columns = output_columns(output)
     rows = output_reader(spark, output, *columns).option("basePath", files.root).load(paths)
     # All rows of a partition folder go to one task, which writes one file.
@@ -109,9 +105,9 @@ def _write_joined(
     (writer.partitionBy(*parts) if parts else writer).mode("append").save(staging)
     before: dict[str, int] = {}
     for path in paths:
-        for status, count in rows_by_status(path).items():
+        for status, count in rows_by_status(spark, files, output, path).items():
             before[status] = before.get(status, 0) + count
-    written = rows_by_status(staging)
+    written = rows_by_status(spark, files, output, staging)
     if written != before or written.get(VALID, 0) != counts.valid:
         raise CountMismatchError(
             f"the increments {group[0]} to {group[-1]} have the rows {before}, {counts.valid} of "

@@ -22,6 +22,7 @@ from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, wit
 from .job_cleanup import cleanup_on_failure
 from .manifest import JobCounts, Manifest, StoredPlan
 from .output_reader import output_columns, output_reader, output_schema
+from .row_counts import rows_by_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from .increment_store import IncrementStore
     from .lake_table import Increment, LakeTable
     from .output_files import OutputFiles
-    from .settings import JobSettings, OutputSettings
+    from .settings import JobSettings
 
 __all__ = ["STEPS", "IncrementWriter", "pin_offset_ranges", "reconciled_counts"]
 
@@ -295,7 +296,7 @@ class IncrementWriter:
         if output.is_files:
             counted = {
                 DUPLICATE: observed.by_status[DUPLICATE],
-                **self._count_by_status(files, staging, output),
+                **rows_by_status(self._spark, files, output, staging),
             }
         if letters is not None:
             counted[INVALID] = (
@@ -383,16 +384,6 @@ class IncrementWriter:
         broken.write.format(settings.format).mode("append").save(letters)
         self._on_step("dead letters written")
         return int(observed.get["rows"])
-
-    def _count_by_status(
-        self, files: OutputFiles, path: str, output: OutputSettings
-    ) -> dict[str, int]:
-        """Returns the number of rows in the files at `path`, by status."""
-        if not files.holds_data(path):
-            return {}
-        counted = output_reader(self._spark, output, "status").load(path)
-        grouped = counted.groupBy("status").count().collect()
-        return {row["status"]: row["count"] for row in grouped}
 
     # Events of earlier increments
 

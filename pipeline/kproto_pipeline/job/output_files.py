@@ -47,7 +47,11 @@ class OutputFiles:
     @property
     def local(self) -> Path | None:
         """Returns the output folder as a local path; None if it is on another file system."""
-        return Path(self._output.toUri().getPath()) if self.scheme == "file" else None
+        return self.local_path(self.root)
+
+    def local_path(self, path: str) -> Path | None:
+        """Returns a path in the output folder as a local path; None on another file system."""
+        return Path(self._hadoop.Path(path).toUri().getPath()) if self.scheme == "file" else None
 
     def exists(self, path: str) -> bool:
         """Returns True if the path exists."""
