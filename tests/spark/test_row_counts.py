@@ -34,6 +34,7 @@ def test_footers_have_the_counts_that_spark_reads(spark: Any, folder: Path) -> N
     write(folder / "status=valid" / "type=a" / "part-0.parquet", 3)
     write(folder / "status=valid" / "type=_b%2F" / "part-1.parquet", 4)
     write(folder / "status=invalid" / "type=__HIVE_DEFAULT_PARTITION__" / "part-0.parquet", 5)
+    write(folder / "status=duplicate" / "type=a" / "part-0.parquet", 0)
     # Spark skips these.
     write(folder / "_temporary" / "status=valid" / "part-0.parquet", 10)
     write(folder / ".staging" / "status=valid" / "part-0.parquet", 20)

@@ -66,7 +66,7 @@ def _rows_in_footers(folder: Path) -> dict[str, int] | None:
             except (pa.ArrowException, OSError):  # an encrypted footer, for example
                 return None
             rows[status.removeprefix(_STATUS_FOLDER)] += footer.num_rows
-    return dict(rows)
+    return {status: count for status, count in rows.items() if count}
 
 
 def _is_hidden(name: str) -> bool:
