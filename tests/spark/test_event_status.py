@@ -48,3 +48,16 @@ def test_event_written_within_the_window_is_a_duplicate(spark: Any) -> None:
     assert verdicts(spark, [e for e, _ in events], before) == [v for _, v in events]
     for at, expected in ((9, "duplicate"), (13, "duplicate"), (14, "valid"), (8, "valid")):
         assert verdicts(spark, [("a", "1", at * day)], before) == [expected], at
+
+
+def test_events_with_equal_ends_of_their_ids_differ(spark: Any) -> None:
+    ends = ("", "1", "größer12", "0-größer12", "1-größer12", "größer13", "\U0001f600" * 9)
+    events = [(source, id_, "t", at, 0) for at, source in enumerate("ab") for id_ in ends]
+    rows = [(*event[:2], None, *event[2:4], n) for n, event in enumerate([*events, *events])]
+    columns = EVENT.removesuffix(", timestamp timestamp")
+    frame = spark.createDataFrame(rows[::-1], columns).repartition(3)
+    judged = with_status(frame).orderBy("partition", "offset").collect()
+    assert len({(row["source"], row["id"]) for row in judged}) == len(events)
+    valid = [row["offset"] for row in judged if row["status"] == "valid"]
+    assert sorted(valid) == list(range(len(events)))
+    assert {row["status"] for row in judged} == {"valid", "duplicate"}
