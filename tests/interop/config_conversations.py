@@ -143,6 +143,9 @@ def altering_configs(talk: Talk) -> Said:
     for number, (kind, resource, wanted) in enumerate(changes):
         yield (number, kind, wanted), _alter(talk, kind, resource, wanted)
     names = ("cleanup.policy", "max.message.bytes", "preallocate")
+    timeout = "share.session.timeout.ms"
+    # The node learns of changes in their order, and the last accepted one is the group's.
+    group = _settled(talk, GROUP, "g", lambda it: it[timeout][0] == "50000")
     yield (
         "topic",
         _settled(talk, TOPIC, topic, lambda it: it["max.message.bytes"][0] == "5000")(*names),
@@ -155,12 +158,8 @@ def altering_configs(talk: Talk) -> Said:
     )
     yield "brokers", _described(talk, BROKER, "")
     yield "metrics", _described(talk, METRICS, "m")
-    yield "group", _described(talk, GROUP, "g")["share.session.timeout.ms"]
-    listed = talk.ask(ListConfigResourcesRequest(resource_types=[4, 8, 16, 32]), 1)
-    yield (
-        "resources",
-        sorted((it.resource_type, it.resource_name) for it in listed.config_resources),
-    )
+    yield "group", group(timeout)
+    yield "resources", _configured(talk, BROKER, LOGGER, METRICS, GROUP)
     for kind, resource, configs in (
         (TOPIC, topic, {"segment.ms": "7000"}),
         (TOPIC, topic, {"nope": "1"}),
@@ -175,9 +174,19 @@ def altering_configs(talk: Talk) -> Said:
         (0, "x", {}),
     ):
         yield ("replace", kind, resource, str(configs)), _replace(talk, kind, resource, configs)
-    yield "replaced", _settled(talk, TOPIC, topic, lambda it: it["segment.ms"][1] == 1)(*names[:2])
-    listed = talk.ask(ListConfigResourcesRequest(resource_types=[16, 32]), 1)
-    yield "no resources", list(listed.config_resources)
+    deadline = time.monotonic() + PATIENCE_S
+    while (listed := _configured(talk, METRICS, GROUP)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    # A node takes over the configs of brokers after it lists changes.
+    inherited = _settled(talk, TOPIC, topic, lambda it: it["max.message.bytes"][0] == "1048588")
+    yield "replaced", inherited(*names[:2])
+    yield "no resources", listed
+
+
+def _configured(talk: Talk, *kinds: int) -> list[tuple[int, str]]:
+    """Returns the resources of some types that have configs, as (type, name)."""
+    listed = talk.ask(ListConfigResourcesRequest(resource_types=list(kinds)), 1)
+    return sorted((it.resource_type, it.resource_name) for it in listed.config_resources)
 
 
 def _described(talk: Talk, kind: int, name: str) -> dict[str, Any]:

@@ -141,12 +141,12 @@ async def renewed_record_keeps_its_lock(client: kproto.Client) -> None:
 
 @scene
 async def run_renews_the_locks_of_slow_handlers(client: kproto.Client) -> None:
-    queue = await ShareQueue(client).create(share_record_lock_duration_ms="1000")
+    queue = await ShareQueue(client).create(share_record_lock_duration_ms="2000")
     await queue.produce(0, 4)
     handled: Counter[int] = Counter()
 
     async def handle(record: ShareRecord) -> None:
-        await asyncio.sleep(1.6)
+        await asyncio.sleep(2.4)
         handled[number(record)] += record.delivery_count
         if len(handled) == 4:
             raise Stop(done=True)
@@ -154,7 +154,7 @@ async def run_renews_the_locks_of_slow_handlers(client: kproto.Client) -> None:
     async with queue.consumer() as consumer:
         summary = await consumer.run(handle, workers=2)
         assert summary.handled == 4
-        assert await consumer.poll(1_500) == {}
+        assert await consumer.poll(2_500) == {}
     assert handled == dict.fromkeys(range(4), 1)
 
 
