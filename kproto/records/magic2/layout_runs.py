@@ -47,9 +47,70 @@ def is_run(data: bytes, pos: int, size: int, length: bytes) -> bool:
     return data[ahead : ahead + 2] == length
 
 
+def read_uniform(
+    records: list[Record],
+    data: bytes,
+    pos: int,
+    limit: int,
+    layout: Layout,
+    varints: Sequence[bytes],
+    index: int,
+    base_offset: int,
+    base_timestamp: int,
+    seen: bytes,
+    timestamp: int,
+    origin: BatchOrigin,
+) -> tuple[int, bytes, int]:
+    """Fills the first of `records` with the records from `pos` on that certainly have `layout`.
+
+    The layout has no null. The other arguments are as in `read_run`. Returns the number of filled
+    records, and `seen` and `timestamp` for the next record.
+    """
+    uniform = count_uniform(data, pos, limit, layout, varints, index, len(seen), len(records))
+    if not uniform:
+        return 0, seen, timestamp
+    size, _, _, _, _, _, _, _, _, fields, timed, _ = layout
+    same = count_same_time(data, pos, layout, seen, uniform)
+    middle = pos + same * size
+    end = pos + uniform * size
+    unfilled = iter(records)
+    offset = base_offset + index
+    for (key, value, headers), each, number in zip(
+        iter_unpack(fields, memoryview(data)[pos:middle]),
+        unfilled,
+        range(offset, offset + same),
+        strict=False,  # the list may have more records
+    ):
+        each.timestamp = timestamp
+        each.offset = number
+        each.key = key
+        each.value = value
+        each._headers = headers
+        each._origin = origin
+    if same < uniform:
+        for (delta, key, value, headers), each, number in zip(
+            iter_unpack(timed, memoryview(data)[middle:end]),
+            unfilled,
+            range(offset + same, offset + uniform),
+            strict=False,
+        ):
+            if delta != seen:
+                n = delta_of(delta)
+                seen = delta
+                timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
+            each.timestamp = timestamp
+            each.offset = number
+            each.key = key
+            each.value = value
+            each._headers = headers
+            each._origin = origin
+    return uniform, seen, timestamp
+
+
 def read_run(
     record: Record,
     others: Iterator[Record],
+    records: list[Record],
     data: bytes,
     pos: int,
     limit: int,
@@ -64,55 +125,35 @@ def read_run(
 ) -> tuple[Record | None, int, bytes, int]:
     """Reads records from `pos` on, until the bytes of a record do not have `layout`.
 
-    Fills `record` with the first record, and the `Record`s of `others` with the next records.
-    `index` is the offset delta of the first record. `seen` is the encoded timestamp delta of the
-    record before `pos`, and `timestamp` is its timestamp (ms). Returns four values. The first is
-    the `Record` that was taken from `others` but not filled, or `record` if nothing was read; None
-    if all taken records were filled. The other three values are `index`, `seen` and `timestamp` for
-    a call that reads the next record.
+    Fills `record` with the first record, and the `Record`s of `others` with the next records;
+    `records` is the list that `others` iterates over. `index` is the offset delta of the first
+    record. `seen` is the encoded timestamp delta of the record before `pos`, and `timestamp` is its
+    timestamp (ms). Returns four values. The first is the `Record` that was taken from `others` but
+    not filled, or `record` if nothing was read; None if all taken records were filled. The other
+    three values are `index`, `seen` and `timestamp` for a call that reads the next record.
     """
-    size, _, key_length, value_length, empty, nulls, length, row, _, fields, timed, _ = layout
+    size, _, key_length, value_length, empty, nulls, length, row, _, _, _, _ = layout
     unread: Record | None = record
     if not nulls:
-        most = 1 + length_hint(others)
-        uniform = count_uniform(data, pos, limit, layout, varints, index, len(seen), most)
+        first = len(records) - length_hint(others) - 1
+        uniform, seen, timestamp = read_uniform(
+            records[first:] if first else records,
+            data,
+            pos,
+            limit,
+            layout,
+            varints,
+            index,
+            base_offset,
+            base_timestamp,
+            seen,
+            timestamp,
+            origin,
+        )
         if uniform:
-            same = count_same_time(data, pos, layout, seen, uniform)
-            offset = base_offset + index
-            middle = pos + same * size
-            end = pos + uniform * size
-            its = (record, *islice(others, uniform - 1))
-            for (key, value, headers), each, number in zip(
-                iter_unpack(fields, memoryview(data)[pos:middle]),
-                its[:same],
-                range(offset, offset + same),
-                strict=True,
-            ):
-                each.timestamp = timestamp
-                each.offset = number
-                each.key = key
-                each.value = value
-                each._headers = headers
-                each._origin = origin
-            if same < uniform:
-                for (delta, key, value, headers), each, number in zip(
-                    iter_unpack(timed, memoryview(data)[middle:end]),
-                    its[same:],
-                    range(offset + same, offset + uniform),
-                    strict=True,
-                ):
-                    if delta != seen:
-                        n = delta_of(delta)
-                        seen = delta
-                        timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
-                    each.timestamp = timestamp
-                    each.offset = number
-                    each.key = key
-                    each.value = value
-                    each._headers = headers
-                    each._origin = origin
+            next(islice(others, uniform - 1, uniform - 1), None)  # skips the filled records
             index += uniform
-            pos = end
+            pos += uniform * size
             unread = next(others, None)
             if unread is None:
                 return None, index, seen, timestamp

@@ -197,6 +197,7 @@ class RecordReader:
                                 unread, index, seen, timestamp = read_run(
                                     record,
                                     others,
+                                    records_to_fill,
                                     data,
                                     pos,
                                     self._limit,
