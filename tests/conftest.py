@@ -6,6 +6,7 @@ import asyncio.constants
 import gc
 import linecache
 import os
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -75,6 +76,11 @@ def _assume_unchanged(filename: str | None = None) -> None:
 
 
 linecache.checkcache = _assume_unchanged
+
+# A shell without job control starts background processes with SIGINT ignored, and their children
+# inherit that. The tests interrupt such children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

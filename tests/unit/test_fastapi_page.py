@@ -157,7 +157,9 @@ async def test_the_background_task_outlasts_the_timeouts_of_requests(
         api_timeout_ms=settings.api_timeout_ms // 100,
     )
     async with running(service, broker, handler) as http, asyncio.timeout(60):
-        assert (await http.post("/orders/ann", content=b"refused")).status_code == 201
+        # The short timeouts may end before a busy machine has processed a request.
+        while (await http.post("/orders/ann", content=b"refused")).status_code != 201:
+            pass
         await has_failed.wait()
         control = broker.control(lambda request: Close())
         while (await http.post("/orders/ann", content=b"1")).status_code == 201:
