@@ -78,7 +78,9 @@ class Consumer(RecordStream[K, V, U]):
         if fetch_options.allow_auto_create_topics:
             view.topic_creation.allow(map(topic_of, options.subscribed))
         buffer = FetchBuffer(
-            view.observer.calls.on_records, max_decompressed_bytes=fetch_options.decompressed_limit
+            view.observer.calls.on_records,
+            max_decompressed_bytes=fetch_options.decompressed_limit,
+            max_polled_bytes=fetch_options.processing_limit,
         )
         subscriptions = SubscriptionState(view.settings, options, buffer)
         in_flight = InFlightFetches()

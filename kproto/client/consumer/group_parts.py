@@ -107,7 +107,10 @@ def create_fetch_parts(
         view.settings,
         SubscriptionOptions(start, group_id=settings.group_id, is_shared=is_shared),
         FetchBuffer(
-            view.observer.calls.on_records, AdaptiveBatchSize(), options.decompressed_limit
+            view.observer.calls.on_records,
+            AdaptiveBatchSize(),
+            options.decompressed_limit,
+            options.processing_limit,
         ),
         CommitState(settings.auto_commit_interval_ms),
         view.clock.monotonic(),

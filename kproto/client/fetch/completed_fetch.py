@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
 from ...messages.fetch_response import PartitionData
 from ...records import BatchReader, Record, RecordBatch, checked_next_offset, read_batches
+from ...records.log_format import COMPRESSION_CODEC_MASK
 from ...records.magic2.unreadable_records import UnreadableRecordsReader
 from ...records.type_variables import K, U, V
 from ...stored.aborted_transactions import AbortedTransactions
@@ -50,6 +51,10 @@ MAGIC_OF_BATCHES: Final = 2
 #: compared with its records. By default Python collects garbage once 700 more objects were created
 #: than freed: a caller that processes one list after the other stays below this number.
 _LIST_RECORDS: Final = 500
+
+#: A list has about this many decompressed bytes at most, unless one record has more: a few KB of a
+#: response may be hundreds of MB of records. The values of a batch are not split.
+_LIST_BYTES: Final = 1 << 20
 
 
 class FetchedRecords(NamedTuple, Generic[K, V, U]):
@@ -135,6 +140,7 @@ class CompletedFetch:
         "_reader",
         "_unreadable",
         "high_watermark",
+        "list_bytes",
         "size_in_bytes",
         "state",
     )
@@ -156,6 +162,8 @@ class CompletedFetch:
         # and there may be a fetch for each of thousands of partitions.
         self._batches = [*batches][::-1]
         self._max_decompressed_bytes = max_decompressed_bytes
+        #: The approximate size in bytes of the last list that `take_records` returned.
+        self.list_bytes = 0
         self._unreadable: UnreadBatch | None = None  # until `on_unreadable`
         # Reads a first batch that was returned in part, or that has unreadable records.
         self._reader: BatchReader | UnreadableRecordsReader | None = None
@@ -191,35 +199,50 @@ class CompletedFetch:
         self._reader = None
 
     def take_records(
-        self, max_bytes: int | None = None
+        self, max_bytes: int = _LIST_BYTES
     ) -> tuple[FetchedRecords, list[UnreadBatch]] | None:
         """Returns the next records, and their batches; None if no record is left.
 
         The records come from one batch, from several small batches, or from a part of a large
-        batch. `max_bytes` approximately limits the stored bytes of the records. At least one record
-        is returned, even if it is larger.
+        batch. `max_bytes` approximately limits the decompressed bytes of the records. At least one
+        record is returned, even if it is larger.
         """
         records: list[Any] = []
         taken: list[UnreadBatch] = []
-        most = _LIST_RECORDS
-        if max_bytes is not None and self._batches:
-            most = _records_within(max_bytes, self._batches[-1].batch)
-        while self._fits(len(records), most):
+        size = 0
+        while self._batches:
             unread = self._batches[-1]
+            batch = unread.batch
             try:
+                if self._reader is None and _is_compressed(batch):
+                    self._reader = self._open(unread)
+                stored = self.decompressed_bytes or batch.size_in_bytes
+                if records:
+                    left = batch.record_count if self._reader is None else self._reader.remaining
+                    if len(records) + left > _LIST_RECORDS or size + stored > max_bytes:
+                        break
+                most = _records_within(max_bytes, stored, batch.record_count)
                 found = self._next_records(unread, most)
+                if batch.record_count > 0:
+                    size += stored * len(found) // batch.record_count
+                else:
+                    size += _size_of(found)
             except UnreadableRecordError:
                 raise
             except (CorruptBatchError, MissingCodecError) as error:
                 self._reader = None
                 if records:
                     break
-                found = self._readable_records(unread, most, error)
+                found = self._readable_records(unread, _LIST_RECORDS, error)
+                size += _size_of(found)
             if records:
                 records += found
             else:
                 records = found
             taken.append(unread)
+            if self._reader is not None:
+                break  # a part of the batch is left
+        self.list_bytes = size
         if not records:
             return None
         topic, partition = self.state.topic, self.state.partition
@@ -234,7 +257,8 @@ class CompletedFetch:
         next_offset = 0
         if not isinstance(self._reader, UnreadableRecordsReader):
             self._reader = None
-        while self._fits(len(values), _LIST_RECORDS):
+        size = 0
+        while self._has_next_values(len(values), size):
             unread = self._batches[-1]
             if self._reader is not None:
                 values = [record.value for record in self._next_records(unread, _LIST_RECORDS)]
@@ -249,6 +273,10 @@ class CompletedFetch:
                 values = [record.value for record in records]
                 next_offset = self._offset_after(unread.batch)
                 continue
+            if _is_compressed(unread.batch):
+                size += sum(map(len, filter(None, found)))
+            else:
+                size += unread.batch.size_in_bytes
             if values:
                 values += found
             else:
@@ -293,17 +321,28 @@ class CompletedFetch:
         if put_back:
             self.put_back([unread], error.record_offset)
 
-    def _fits(self, count: int, most: int) -> bool:
-        """Returns True if the next batch may be added to a list that has `count` records.
+    def _has_next_values(self, count: int, size: int) -> bool:
+        """Returns True if the values of the next batch may be added to a list of values.
 
-        With this batch the list has at most `most` records, or has only this batch.
+        The list has `count` values of `size` bytes.
         """
         if not self._batches:
             return False
         if not count:
             return True
-        more = self._batches[-1].batch.record_count
-        return self._reader is None and count + more <= most
+        batch = self._batches[-1].batch
+        if self._reader is not None or count + batch.record_count > _LIST_RECORDS:
+            return False
+        return size + batch.size_in_bytes <= _LIST_BYTES
+
+    def _open(self, unread: UnreadBatch) -> BatchReader:
+        """Returns a reader of the records of a batch."""
+        return unread.batch.reader(
+            from_offset=unread.from_offset,
+            max_decompressed_bytes=self._max_decompressed_bytes,
+            topic=self.state.topic,
+            partition=self.state.partition,
+        )
 
     def _next_offset(self, batch: RecordBatch) -> int:
         next_offset = batch.next_offset
@@ -320,12 +359,7 @@ class CompletedFetch:
             self._batches.pop()
             return self._unprocessed(batch, records)
         if self._reader is None:
-            self._reader = batch.reader(
-                from_offset=unread.from_offset,
-                max_decompressed_bytes=self._max_decompressed_bytes,
-                topic=self.state.topic,
-                partition=self.state.partition,
-            )
+            self._reader = self._open(unread)
         try:
             records = self._trim_to_end(batch, self._reader.read(most))
         except UnreadableRecordError as error:
@@ -492,13 +526,24 @@ def filter_batches(
     return FilteredBatches(batches, position, last_epoch, epochs)
 
 
-def _records_within(max_bytes: int, batch: RecordBatch) -> int:
+def _is_compressed(batch: RecordBatch) -> bool:
+    """Returns True for a compressed batch of magic 2; a wrapper of messages has no reader."""
+    return batch.magic == MAGIC_OF_BATCHES and bool(batch.attributes & COMPRESSION_CODEC_MASK)
+
+
+def _records_within(max_bytes: int, size: int, count: int) -> int:
     """Returns how many records of a batch fit into `max_bytes`, at least 1 and at most 500.
 
-    Assumes that each record has the mean size.
+    The `count` records of the batch have `size` bytes. Assumes that each has the mean size.
     """
-    mean = batch.size_in_bytes // max(1, batch.record_count)
-    return max(1, min(_LIST_RECORDS, max_bytes // max(1, mean)))
+    if size <= max_bytes:
+        return _LIST_RECORDS
+    return max(1, min(_LIST_RECORDS, max_bytes * max(1, count) // size))
+
+
+def _size_of(records: Iterable[Record]) -> int:
+    """Returns the size of the keys and values of records in bytes."""
+    return sum(len(record.key or b"") + len(record.value or b"") for record in records)
 
 
 def aborted_transactions(data: PartitionData) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ consumer. Plain data: no connection and no event loop.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
@@ -56,9 +56,9 @@ class FetchBuffer:
     `take_batch` raise the errors of `CompletedFetch`. After MissingCodecError, the first fetch of
     `ready` has raised it. After UnreadableRecordError, the unreadable record counts as returned.
 
-    A batch of which some records were returned stays decompressed. All paused partitions together
-    keep at most `max_decompressed_bytes` of such batches; a batch beyond this limit is decompressed
-    again after the pause.
+    A batch of which some records were returned stays decompressed. All fetches except the first of
+    `ready` keep at most `max_decompressed_bytes` of such batches together; a batch beyond this
+    limit is decompressed again later. A poll adds no list to lists that have `max_polled_bytes`.
     """
 
     __slots__ = (
@@ -68,6 +68,7 @@ class FetchBuffer:
         "_interceptor",
         "_last_taken",
         "_left",
+        "_opened",
         "_paused",
         "_polls",
         "_ready_of",
@@ -75,6 +76,7 @@ class FetchBuffer:
         "_source_batches",
         "batch_size",
         "max_decompressed_bytes",
+        "max_polled_bytes",
         "ready",
         "remaining",
     )
@@ -84,14 +86,18 @@ class FetchBuffer:
         interceptor: RecordInterceptor | None = None,
         batch_size: AdaptiveBatchSize | None = None,
         max_decompressed_bytes: int = DEFAULT_FETCH_OPTIONS.decompressed_limit,
+        max_polled_bytes: int = DEFAULT_FETCH_OPTIONS.processing_limit,
     ) -> None:
         self._interceptor = interceptor
         self.batch_size = batch_size
         self.max_decompressed_bytes = max_decompressed_bytes
+        self.max_polled_bytes = max_polled_bytes
         #: An ordered dict, because a fetch is removed anywhere in constant time.
         self.ready: OrderedDict[CompletedFetch, None] = OrderedDict()
         self._ready_of: dict[TopicPartitionState, list[CompletedFetch]] = {}
         self._paused: dict[TopicPartitionState, list[CompletedFetch]] = {}
+        # The fetches with a decompressed batch; those that were read last are at the end.
+        self._opened: dict[CompletedFetch, None] = {}
         # Iterations read `remaining` directly, without a call. `_left` has all records left of the
         # list; with a `batch_size`, `remaining` has only the first of them.
         self.remaining: Iterator[Record] = iter(())
@@ -134,20 +140,29 @@ class FetchBuffer:
                 least -= sum(each.held_bytes for each in fetches)
                 dropped.append((state, fetches[0].from_offset))
                 self._paused[state] = []
+                self._forget(fetches)
         return dropped
 
     def _limit_decompressed(self) -> None:
-        """Drops decompressed batches of paused partitions beyond `max_decompressed_bytes`.
+        """Drops decompressed batches beyond `max_decompressed_bytes`, except of the first fetch.
 
-        The partitions that were paused last keep their decompressed batches. The compressed batches
-        stay buffered.
+        The fetches that were read last keep their decompressed batches. The compressed batches stay
+        buffered.
         """
         left = self.max_decompressed_bytes
-        for fetches in reversed(self._paused.values()):
-            for fetch in fetches[:1]:
+        first = next(iter(self.ready), None)
+        for fetch in reversed([*self._opened]):
+            if fetch is not first:
                 left -= fetch.decompressed_bytes
                 if left < 0:
                     fetch.drop_decompressed()
+            if not fetch.decompressed_bytes:
+                del self._opened[fetch]
+
+    def _forget(self, fetches: Iterable[CompletedFetch]) -> None:
+        """Removes fetches that are dropped from those with a decompressed batch."""
+        for fetch in fetches:
+            self._opened.pop(fetch, None)
 
     # The records in flight
 
@@ -265,6 +280,7 @@ class FetchBuffer:
         fetch, _ = self.ready.popitem(last=False)
         its = self._ready_of[fetch.state]
         its.remove(fetch)  # the first of a few
+        self._opened.pop(fetch, None)
         if not its:
             del self._ready_of[fetch.state]
 
@@ -338,13 +354,15 @@ class FetchBuffer:
     ) -> dict[TopicPartition, list[Any]] | None:
         """Returns up to `most` buffered records, in lists by partition; None if none is ready.
 
-        If one of these records is unreadable, or undecodable by `decode`, returns the records
-        before it; the next call raises the error. If the first record is unreadable or undecodable,
-        raises the error at once.
+        Returns fewer records if they have `max_polled_bytes` together. If one of these records
+        is unreadable, or undecodable by `decode`, returns the records before it; the next call
+        raises the error. If the first record is unreadable or undecodable, raises the error at
+        once.
         """
         found: dict[TopicPartition, list[Any]] = {}
         in_flight: dict[TopicPartitionState, InFlightRange] = {}
-        while most > 0:
+        size = 0
+        while most > 0 and size < self.max_polled_bytes:
             try:
                 fetched = self._take_list(put_back_unreadable=bool(found))
             except (CorruptBatchError, MissingCodecError):
@@ -358,6 +376,7 @@ class FetchBuffer:
                 self._keep_after(fetched, most)
                 records = records[:most]
             most -= len(records)
+            size += 0 if self._source is None else self._source.list_bytes
             state, begins = self._taken()
             first = in_flight.get(state)
             begins = begins if first is None else first.offset
@@ -466,6 +485,10 @@ class FetchBuffer:
                 raise
             if not fetch:
                 self._remove_first()
+            elif fetch.decompressed_bytes:
+                self._opened.pop(fetch, None)
+                self._opened[fetch] = None
+                self._limit_decompressed()
             if found is not None:
                 self._last_taken = fetch.state, position
                 return found, fetch
@@ -503,7 +526,7 @@ class FetchBuffer:
         """
         in_flight = self.in_flight
         position = self.position_of(state)
-        self._remove(state)
+        self._forget(self._remove(state))
         current = self._current
         if current is not None and (current.topic, current.partition) == state.tp:
             for (
@@ -513,7 +536,7 @@ class FetchBuffer:
             self.remaining = iter(())
             self._current = None
             self._set_in_flight(in_flight)  # the rest of its list is gone
-        self._paused.pop(state, None)
+        self._forget(self._paused.pop(state, ()))
         return position
 
     def drop_broken(self) -> CompletedFetch:
@@ -522,7 +545,7 @@ class FetchBuffer:
         Also removes the later fetches of its partition.
         """
         broken = next(iter(self.ready))
-        self._remove(broken.state)
+        self._forget(self._remove(broken.state))
         return broken
 
     def _remove(self, state: TopicPartitionState) -> list[CompletedFetch]:

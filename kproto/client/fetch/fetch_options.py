@@ -97,13 +97,13 @@ class FetchOptions(NamedTuple):
     def processing_limit(self) -> int:
         """The most bytes of records that `run` queues: half of `queued_max_bytes`.
 
-        At least the other half is left for fetches.
+        At least the other half is left for fetches. A poll adds no list to lists of this size.
         """
         return max(1, self.queued_max_bytes // 2)
 
     @property
     def decompressed_limit(self) -> int:
-        """The most bytes of decompressed batches that paused partitions keep."""
+        """The most bytes of decompressed batches that are kept and are not being read."""
         return max(1, self.queued_max_bytes // 8)
 
 

@@ -19,6 +19,8 @@ from ..metadata.cluster import UNKNOWN_EPOCH
 from .fetch_session import FINAL_EPOCH, SessionFetch
 
 __all__ = [
+    "OUT_OF_RANGE",
+    "OUT_OF_RANGE_REMEDY",
     "FetchedPartition",
     "closing_request",
     "fetch_remedy",
@@ -54,7 +56,12 @@ _REMEDIES: Final = by_code({"CORRUPT_MESSAGE": Remedy.FAIL})
 FIRST_WITH_LAST_EPOCH: Final = 12
 
 #: The log does not have the offset any more, or does not have it yet: the position is reset.
-_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
+OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
+#: A broker that refuses an offset tells neither the start nor the end of its log.
+OUT_OF_RANGE_REMEDY: Final = (
+    ": the log begins after this offset, or ends before it; start at 'earliest' or 'latest', or at "
+    "an offset between them"
+)
 
 
 def fetch_remedy(error: KprotoError) -> Remedy:
@@ -69,7 +76,7 @@ def fetch_remedy(error: KprotoError) -> Remedy:
 
 def is_out_of_range(error: KprotoError) -> bool:
     """Returns True for OFFSET_OUT_OF_RANGE: the reset policy decides if the position is reset."""
-    return isinstance(error, BrokerResponseError) and error.code == _OUT_OF_RANGE
+    return isinstance(error, BrokerResponseError) and error.code == OUT_OF_RANGE
 
 
 def log_end_of(data: PartitionData, *, read_committed: bool) -> int:

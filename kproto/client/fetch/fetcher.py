@@ -25,6 +25,8 @@ from .effects import EffectHandler
 from .fetch_options import FetchOptions
 from .fetch_plan import NodeFetches
 from .fetch_requests import (
+    OUT_OF_RANGE,
+    OUT_OF_RANGE_REMEDY,
     closing_request,
     fetch_request,
     is_out_of_range,
@@ -359,6 +361,8 @@ class Fetcher:
         what = f"fetching {state.topic}[{state.partition}] from offset {state.position}"
         if state.is_committed_offset(state.position):
             what += ", which the group has committed"
+        if data.error_code == OUT_OF_RANGE:
+            what += OUT_OF_RANGE_REMEDY
         error = error_of_code(data.error_code, what)
         was_replica = state.preferred_replica == node
         if was_replica:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ....records import BatchReader, Record, RecordBatch, read_batches
+from ....records.log_format import COMPRESSION_CODEC_MASK
 from ....records.magic2.unreadable_records import split_batch
 from ....wire.errors import CorruptBatchError, MissingCodecError, UnreadableRecordError
 from ...metadata.cluster import TopicPartition
@@ -17,6 +18,9 @@ from .acquisition import AcknowledgeType, Acquisition, ShareOrigin, ShareRecord
 __all__ = ["AcquiredReader", "CompletedShareFetch", "DecodedRecords", "OffsetRun"]
 
 _MAGIC_OF_BATCHES: Final = 2
+
+#: A few KB of a fetch may be hundreds of MB of records: they are decoded in lists of few bytes.
+_LIST_BYTES: Final = 1 << 20
 
 
 class CompletedShareFetch(NamedTuple):
@@ -111,12 +115,14 @@ class AcquiredReader:
     def read(self, most: int | None) -> DecodedRecords:
         """Returns the next records, at most `most`; the last records set `is_done`.
 
-        A batch of an old magic (0 or 1) is returned completely, and so is the rest of a batch with
-        an unreadable record.
+        With `most`, adds no batch to records whose values had a MiB before their compression. A
+        batch of an old magic (0 or 1) is returned completely, and so is the rest of a batch with an
+        unreadable record.
         """
         decoded = DecodedRecords([], [], [])
         records = decoded.records
-        while not self.is_done and (most is None or len(records) < most):
+        size = 0
+        while not self.is_done and (most is None or (len(records) < most and size < _LIST_BYTES)):
             left = None if most is None else most - len(records)
             found = None
             if self._at < len(self.fetch.acquisitions):  # the rest of a batch is not decoded
@@ -126,6 +132,8 @@ class AcquiredReader:
                 decoded.marked.extend(self._acknowledge_rest(self._kind_of_rest))
             elif found:
                 self._add(found, decoded)
+                if self._batch is not None and self._batch.attributes & COMPRESSION_CODEC_MASK:
+                    size += sum(len(record.value or b"") for record in found)
         return decoded
 
     def release_rest(self) -> list[Acquisition]:

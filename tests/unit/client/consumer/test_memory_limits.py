@@ -59,11 +59,12 @@ def check_all_in_order(read: dict[int, list[int]]) -> None:
     assert all(offsets == list(range(RECORDS)) for offsets in read.values())
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-async def test_run_queues_no_more_than_the_limit(order: Any) -> None:
+async def test_run_queues_no_more_than_the_limit(order: Any, compression: str) -> None:
     """All partitions have a backlog, and the handlers are slower than the fetches."""
     read: dict[int, list[int]] = defaultdict(list)
-    async with filled_topic() as client:
+    async with filled_topic(compression) as client:
         consumer = client.consumer("t", group="g", queued_max_bytes=LIMIT)
         peak = Peak(consumer)
 

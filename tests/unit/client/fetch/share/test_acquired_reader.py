@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,6 +156,22 @@ def test_list_has_all_records_of_its_fetch() -> None:
     assert taken is not None
     assert [each.offset for each in taken[1]] == [*range(1, 1200)]
     assert not buffer.has_unreturned
+
+
+def test_large_records_of_compressed_batches_are_decoded_a_few_at_a_time() -> None:
+    data = b""
+    for first in range(0, 60, 5):
+        builder = BatchBuilder(compression="gzip")
+        for offset in range(first, first + 5):
+            builder.append(None, bytes(100_000), timestamp=0, offset_delta=offset - first)
+        (batch,) = read(builder.build())
+        data += restamp(batch, base_offset=first)
+    reader = AcquiredReader(fetch_of(data, [(0, 59)]), MAX_DECOMPRESSED_BYTES)
+    lists: list[list[int]] = []
+    while not reader.is_done:
+        lists.append([each.offset for each in reader.read(500).records])
+    assert [*chain(*lists)] == list(range(60))
+    assert max(map(len, lists)) == 15  # the limit, and the batch that goes beyond it
 
 
 def test_locks_that_end_drop_the_records_that_are_not_decoded() -> None:
