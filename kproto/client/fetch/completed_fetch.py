@@ -240,7 +240,7 @@ class CompletedFetch:
             else:
                 records = found
             taken.append(unread)
-            if self._reader is not None:
+            if records and self._reader is not None:
                 break  # a part of the batch is left
         self.list_bytes = size
         if not records:

@@ -141,3 +141,12 @@ def test_dropped_fetches_are_not_kept(how: str) -> None:
     else:
         buffer.take_batch()
     assert not buffer._opened
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_first_list_begins_far_in_a_large_batch(codec: str) -> None:
+    fetch = completed(0, 3_000, value=bytes(1_000), codec=codec)
+    fetch.put_back([fetch._batches[0]], 2_900)
+    found = fetch.take_records(1)
+    assert found is not None
+    assert numbers(values_of(found[0]) or ()) == [2_900]
