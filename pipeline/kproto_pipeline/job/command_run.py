@@ -15,6 +15,7 @@ from .increment_store import folder_name
 from .interrupts import INTERRUPTED
 from .job_run import run
 from .lake_packages import lake_properties
+from .output_reader import output_reader
 from .progress import bar_chart, summary
 from .progress_line import ProgressLine
 from .spark_session import run_spark_work, spark_session
@@ -93,10 +94,8 @@ def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> lis
         return []
     paths = [f"{output.path}/{folder_name(number)}" for number in result.increments]
     rows = (
-        spark.read.format(output.format)
-        .options(**output.options)
+        output_reader(spark, output, "type", "status")
         .option("basePath", output.path)
-        .schema("type string, status string")
         .load(paths)
         .where(sf.col("status") == VALID)
         .groupBy("type")

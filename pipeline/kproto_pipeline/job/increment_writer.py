@@ -21,7 +21,7 @@ from .errors import CountMismatchError
 from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
 from .job_cleanup import cleanup_on_failure
 from .manifest import JobCounts, Manifest, StoredPlan
-from .output_reader import output_columns, output_reader, output_schema
+from .output_reader import output_columns, output_options, output_reader, output_schema
 from .row_counts import rows_by_status
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ class IncrementWriter:
             else:
                 self._table.append(rows, increment)
             return
-        writer = rows.write.format(output.format).options(**output.options)
+        writer = rows.write.format(output.format).options(**output_options(output))
         if output.partition_by:
             writer = writer.partitionBy(*output.partition_by)
         if output.is_files:

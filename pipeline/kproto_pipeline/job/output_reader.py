@@ -1,8 +1,11 @@
-"""Reads columns of an output's files with the schema that the job wrote, without inference."""
+"""Reads columns of an output's files with the schema that the job wrote, without inference.
+
+Also has the options with which Spark reads every text as it was written.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -14,7 +17,27 @@ if TYPE_CHECKING:
 
     from .settings import OutputSettings
 
-__all__ = ["output_columns", "output_reader", "output_schema"]
+__all__ = ["output_columns", "output_options", "output_reader", "output_schema"]
+
+#: By format: options of Spark's reader and writer that replace Spark's defaults. With Spark's
+#: defaults a text loses the blanks at both ends, so the id of an event is read as another id.
+#: `rowTag` has no default in Spark. CSV needs no `multiLine`: an event with a control character is
+#: invalid, errors show it escaped, and Spark writes bytes as hexadecimal numbers.
+_DEFAULT_OPTIONS: Final = {
+    "csv": {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"},
+    "xml": {"ignoreSurroundingSpaces": "false", "rowTag": "ROW"},
+}
+
+
+def output_options(output: OutputSettings) -> dict[str, str]:
+    """Returns the options of an output for Spark's reader and writer.
+
+    The options of the settings replace the defaults of the job; names have no case.
+    """
+    given = {name.lower() for name in output.options}
+    defaults = _DEFAULT_OPTIONS.get(output.format.lower(), {})
+    kept = {name: value for name, value in defaults.items() if name.lower() not in given}
+    return {**kept, **output.options}
 
 
 def output_columns(output: OutputSettings) -> tuple[str, ...]:
@@ -37,5 +60,5 @@ def output_reader(spark: SparkSession, output: OutputSettings, *columns: str) ->
     if output.format.lower() == "csv":
         inside = [name for name in output_columns(output) if name not in output.partition_by]
         columns = (*inside, *output.partition_by)
-    reader = spark.read.format(output.format).options(**output.options)
+    reader = spark.read.format(output.format).options(**output_options(output))
     return reader.option("enforceSchema", "false").schema(output_schema(*columns))
