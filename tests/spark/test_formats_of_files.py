@@ -106,3 +106,20 @@ def test_every_id_is_kept_once(
     assert run(spark, wanted).counts == JobCounts(len(IDS), added, 0, len(first), added)
     found = output_reader(spark, output, "id", "status").load(str(output.path))
     assert sorted(row["id"] for row in found.collect()) == sorted(IDS)
+
+
+@pytest.mark.parametrize(
+    "kind", ["orc", *(pytest.param(each, marks=OTHERS) for each in ("json", "parquet"))]
+)
+def test_increment_of_invalid_records_is_published(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, kind: str
+) -> None:
+    """No row has a type, so the value of the partition folder `type` is null in all rows."""
+    embedded_topics.fill(topic_name, [BROKEN[0]])
+    wanted = settings(embedded_topics, topic_name, tmp_path)
+    wanted = replace(wanted, output=replace(wanted.output, format=kind))
+    assert run(spark, wanted).counts == JobCounts(1, 0, 1, 0, 1)
+    send(embedded_topics, topic_name, event(1), BROKEN[0])
+    assert run(spark, wanted).counts == JobCounts(2, 1, 1, 0, 2)
+    send(embedded_topics, topic_name, event(1), event(2))
+    assert run(spark, wanted).counts == JobCounts(2, 1, 0, 1, 1)

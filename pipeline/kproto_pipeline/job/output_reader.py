@@ -55,10 +55,13 @@ def output_reader(spark: SparkSession, output: OutputSettings, *columns: str) ->
     """Returns a reader of some columns of an output's files.
 
     CSV files identify columns by position, so their schema has all columns in the order of writing;
-    Spark compares this schema with the header.
+    Spark compares this schema with the header. The schema also has the columns of the partition
+    folders. Otherwise Spark would infer their types: void if all values are null, which ORC cannot
+    read.
     """
     if output.format.lower() == "csv":
-        inside = [name for name in output_columns(output) if name not in output.partition_by]
-        columns = (*inside, *output.partition_by)
+        columns = output_columns(output)
+    inside = [name for name in columns if name not in output.partition_by]
+    columns = (*inside, *output.partition_by)
     reader = spark.read.format(output.format).options(**output_options(output))
     return reader.option("enforceSchema", "false").schema(output_schema(*columns))
