@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kproto_pipeline.job import OutputBusyError, output_files
+from kproto_pipeline.job import JobSettings, OutputBusyError, SettingError, output_files, run
 from kproto_pipeline.job.output_files import OutputFiles
+from kproto_pipeline.job.settings import DeadLetterSettings, OutputSettings
 
 pytestmark = pytest.mark.spark
 
@@ -50,3 +51,35 @@ def test_output_is_restored_after_a_killed_replacement(spark: Any, tmp_path: Pat
     files.restore()
     assert (tmp_path / "out" / "kept").exists()
     assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "letters", "words"),
+    [
+        (
+            "lake{1}",
+            None,
+            r"output.path is .*/lake\{1\}: Spark takes a path with \{ \} for a pattern",
+        ),
+        ("lake", "a/../lake/letters", "dead_letters.path is in the folder of output.path"),
+        ("letters/lake", "letters", "output.path is in the folder of dead_letters.path"),
+        ("lake", "lake/", "dead_letters.path equals output.path"),
+    ],
+)
+def test_path_that_no_second_run_can_use_is_refused(
+    spark: Any,
+    tmp_path: Path,
+    output: str,
+    letters: str | None,
+    words: str,
+) -> None:
+    """A program passes no settings file; the job compares absolute paths."""
+    settings = JobSettings(
+        {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"},
+        OutputSettings(str(tmp_path / output)),
+        "incremental",
+        None if letters is None else DeadLetterSettings(f"file:{tmp_path}/{letters}"),
+    )
+    with pytest.raises(SettingError, match=words):
+        run(spark, settings)
+    assert list(tmp_path.iterdir()) == []

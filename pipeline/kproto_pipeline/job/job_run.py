@@ -27,6 +27,7 @@ from .lake_table import open_lake_table
 from .manifest import JobCounts
 from .output_files import OutputFiles
 from .output_lock import lock_output
+from .output_paths import paths_problem
 from .source_offsets import list_log_offsets, plan_full_read, starting_offsets
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def run(
         OutputBusyError: another run writes to the output.
         OutputDamagedError: the output contains files that no run creates, lacks files of a run, or
         has a manifest that is unreadable or of another version.
-        SettingError: dead letters need atomic renames, which a file system lacks.
+        SettingError: dead letters need atomic renames, which a file system lacks; or a path does
+        not fit, as `output_paths` says.
         OptionError: the options name other partitions or offsets than the cluster has.
         DataLossError: records were lost before they were read, and `failOnDataLoss` is set; or in
         the mode `once`, a topic was recreated during the run, even if `failOnDataLoss` is not set.
@@ -164,6 +166,9 @@ class _JobRun:
             )
         self._output_files = OutputFiles(spark, state_path)
         self._dead_letters = None if letters is None else OutputFiles(spark, letters.path)
+        problem = paths_problem(settings, *(files.root for files in self._all_files()))
+        if problem is not None:
+            raise SettingError(problem)
         for files in self._all_files():
             if files.local is not None:
                 closing.enter_context(lock_output(files.local))

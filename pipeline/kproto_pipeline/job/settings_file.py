@@ -19,6 +19,7 @@ from ..columns import EVENT_SCHEMA
 from ..spark.options.errors import OptionError
 from ..spark.options.option_table import names_that_set
 from .errors import SettingError
+from .output_paths import paths_problem
 from .settings import FILE_FORMATS, MODES, DeadLetterSettings, JobSettings, OutputSettings
 
 __all__ = ["COMMAND_LINE", "parse_settings", "read_settings"]
@@ -304,12 +305,7 @@ def _output_problem(settings: JobSettings) -> str | None:
         )
     if letters is not None and not output.is_files:
         return "dead_letters.path needs an output of files; leave the section out"
-    if letters is not None and letters.path.rstrip("/") == (output.path or "").rstrip("/"):
-        return (
-            "dead_letters.path equals output.path; leave the section [dead_letters] out to write "
-            "invalid records to the output"
-        )
-    return None
+    return paths_problem(settings, output.path, None if letters is None else letters.path)
 
 
 def _hint(name: str, known: tuple[str, ...]) -> str:

@@ -119,6 +119,29 @@ WRONG = [
     (LEAST + '[dead_letters]\nformat = "json"', "dead_letters.path is missing"),
     (LEAST + '[dead_letters]\npath = "d"\nformat = "delta"', "dead_letters.format is 'delta'"),
     (LEAST + '[dead_letters]\npath = "lake/"', "dead_letters.path equals output.path"),
+    (LEAST + '[dead_letters]\npath = "./lake"', "dead_letters.path equals output.path"),
+    *(
+        (
+            f'mode = "{mode}"\n' + LEAST + f'[dead_letters]\npath = "{path}"',
+            r"dead_letters.path is in the folder of output.path, .*; name two folders side by side",
+        )
+        for mode, path in (
+            ("incremental", "lake/letters"),
+            ("stream", "./lake//a/_b"),
+            ("incremental", "lake/increment=000001"),
+            ("incremental", "lake/_kproto"),
+            ("incremental", "lake/_kproto_joined/a"),
+            ("once", "lake/_letters"),
+        )
+    ),
+    (
+        LEAST.replace('"lake"', '"letters/lake"') + '[dead_letters]\npath = "letters"',
+        "output.path is in the folder of dead_letters.path",
+    ),
+    *(
+        (LEAST.replace('"lake"', f"'a/{name}/lake'"), r"output.path is a/.*: Spark takes a path")
+        for name in ("{a}", "{", "[a]", "a*", "?", "a\\b", "}", "]")
+    ),
     (LEAST + 'format = "delta"\n[dead_letters]\npath = "d"', "needs an output of files"),
 ]
 
@@ -143,6 +166,29 @@ def test_table_with_a_path_contains_its_state(output: str, state: str) -> None:
     settings = of(LEAST.replace('path = "lake"', output))
     assert isinstance(settings, JobSettings)
     assert settings.output.state_path == state
+
+
+@pytest.mark.parametrize(
+    ("output", "letters"),
+    [
+        ("lake", "lake/_letters"),
+        ("lake", "lake/.a/letters"),
+        ("lake", "lake-letters"),
+        ("letters/_lake", "letters"),
+        ("s3a://a/lake", "s3a://b/lake/letters"),
+    ],
+)
+def test_dead_letters_may_be_beside_the_output_or_in_a_skipped_folder(
+    output: str, letters: str
+) -> None:
+    text = f'mode = "stream"\n{LEAST}[dead_letters]\npath = "{letters}"'
+    settings = of(text.replace('"lake"', f'"{output}"'))
+    assert isinstance(settings, JobSettings)
+    assert settings.dead_letters is not None
+
+
+def test_path_of_a_table_may_be_a_pattern() -> None:
+    of(LEAST.replace('"lake"', '"a*"') + 'format = "delta"')
 
 
 def test_errors_contain_no_option_value() -> None:
