@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.job import JobCounts, run
-from kproto_pipeline.job.output_reader import output_reader
-from kproto_pipeline.job.settings import OutputSettings
+from kproto_pipeline.job.output_reader import file_options, output_reader
+from kproto_pipeline.job.settings import DeadLetterSettings, OutputSettings
 
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
@@ -123,3 +123,19 @@ def test_increment_of_invalid_records_is_published(
     assert run(spark, wanted).counts == JobCounts(2, 1, 1, 0, 2)
     send(embedded_topics, topic_name, event(1), event(2))
     assert run(spark, wanted).counts == JobCounts(2, 1, 0, 1, 1)
+
+
+@pytest.mark.parametrize("kind", ["xml", pytest.param("orc", marks=OTHERS)])
+def test_dead_letters_of_other_formats(
+    spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, kind: str
+) -> None:
+    embedded_topics.fill(topic_name, [event(1), *BROKEN])
+    wanted = replace(
+        settings(embedded_topics, topic_name, tmp_path),
+        dead_letters=DeadLetterSettings(str(tmp_path / "dead"), kind),
+    )
+    assert run(spark, wanted).counts == JobCounts(4, 1, 3, 0, 4)
+    reader = spark.read.format(kind).schema("key binary, value binary, offset long")
+    found = reader.options(**file_options(kind, {})).load(str(tmp_path / "dead")).collect()
+    letters = [(row["key"], row["value"]) for row in sorted(found, key=lambda row: row["offset"])]
+    assert letters == [(each.key, each.value) for each in BROKEN]

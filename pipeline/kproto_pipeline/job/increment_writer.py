@@ -21,7 +21,7 @@ from .errors import CountMismatchError
 from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
 from .job_cleanup import cleanup_on_failure
 from .manifest import JobCounts, Manifest, StoredPlan
-from .output_reader import output_columns, output_options, output_reader, output_schema
+from .output_reader import file_options, output_columns, output_reader, output_schema
 from .row_counts import rows_by_status
 
 if TYPE_CHECKING:
@@ -362,7 +362,8 @@ class IncrementWriter:
             else:
                 self._table.append(rows, increment)
             return
-        writer = rows.write.format(output.format).options(**output_options(output))
+        options = file_options(output.format, output.options)
+        writer = rows.write.format(output.format).options(**options)
         if output.partition_by:
             writer = writer.partitionBy(*output.partition_by)
         if output.is_files:
@@ -381,7 +382,8 @@ class IncrementWriter:
         broken = events.where(sf.col("error").isNotNull()).observe(
             observed, sf.count(sf.lit(1)).alias("rows")
         )
-        broken.write.format(settings.format).mode("append").save(letters)
+        writer = broken.write.format(settings.format).options(**file_options(settings.format, {}))
+        writer.mode("append").save(letters)
         self._on_step("dead letters written")
         return int(observed.get["rows"])
 

@@ -13,11 +13,13 @@ from pyspark.sql.types import StructType
 from ..columns import EVENT_SCHEMA
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrameReader, SparkSession
 
     from .settings import OutputSettings
 
-__all__ = ["output_columns", "output_options", "output_reader", "output_schema"]
+__all__ = ["file_options", "output_columns", "output_reader", "output_schema"]
 
 #: By format: options of Spark's reader and writer that replace Spark's defaults. With Spark's
 #: defaults a text loses the blanks at both ends, so the id of an event is read as another id.
@@ -29,15 +31,14 @@ _DEFAULT_OPTIONS: Final = {
 }
 
 
-def output_options(output: OutputSettings) -> dict[str, str]:
-    """Returns the options of an output for Spark's reader and writer.
+def file_options(kind: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Returns the options for Spark's reader and writer of files of the format `kind`.
 
-    The options of the settings replace the defaults of the job; names have no case.
+    The options in `given` replace the defaults of the job; names have no case.
     """
-    given = {name.lower() for name in output.options}
-    defaults = _DEFAULT_OPTIONS.get(output.format.lower(), {})
-    kept = {name: value for name, value in defaults.items() if name.lower() not in given}
-    return {**kept, **output.options}
+    names = {name.lower() for name in given}
+    defaults = _DEFAULT_OPTIONS.get(kind.lower(), {})
+    return {**{name: it for name, it in defaults.items() if name.lower() not in names}, **given}
 
 
 def output_columns(output: OutputSettings) -> tuple[str, ...]:
@@ -63,5 +64,5 @@ def output_reader(spark: SparkSession, output: OutputSettings, *columns: str) ->
         columns = output_columns(output)
     inside = [name for name in columns if name not in output.partition_by]
     columns = (*inside, *output.partition_by)
-    reader = spark.read.format(output.format).options(**output_options(output))
+    reader = spark.read.format(output.format).options(**file_options(output.format, output.options))
     return reader.option("enforceSchema", "false").schema(output_schema(*columns))

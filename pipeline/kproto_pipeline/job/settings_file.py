@@ -33,6 +33,9 @@ _DURATION: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(second|minute|hour|d
 #: The columns that an output can have.
 COLUMNS: Final = (*EVENT_SCHEMA.names, "status")
 
+#: The columns that Spark cannot write to CSV.
+NO_CSV_COLUMNS: Final = ("extensions", "headers")
+
 
 class _WrongValueError(Exception):
     """A value is wrong; the message describes the right values."""
@@ -298,11 +301,16 @@ def _output_problem(settings: JobSettings) -> str | None:
             f"output.columns must have {', '.join(sorted(needed - columns))}: the job needs these "
             "columns to count rows and to find duplicates"
         )
-    if letters is not None and letters.format.lower() not in FILE_FORMATS:
+    maps = [name for name in NO_CSV_COLUMNS if name in columns]
+    if output.format.lower() == "csv" and maps:
         return (
-            f"dead_letters.format is {letters.format!r}; it must be one of "
-            f"{', '.join(sorted(FILE_FORMATS))}"
+            f"output.columns must leave out {', '.join(maps)}: CSV cannot have columns of several "
+            "values"
         )
+    # Dead letters have all columns.
+    kinds = sorted(FILE_FORMATS - {"csv"})
+    if letters is not None and letters.format.lower() not in kinds:
+        return f"dead_letters.format is {letters.format!r}; it must be one of {', '.join(kinds)}"
     if letters is not None and not output.is_files:
         return "dead_letters.path needs an output of files; leave the section out"
     return paths_problem(settings, output.path, None if letters is None else letters.path)

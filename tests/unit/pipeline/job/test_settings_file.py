@@ -116,6 +116,12 @@ WRONG = [
         'mode = "stream"\n' + LEAST + 'columns = ["status"]\npartition_by = []',
         "output.columns must have id, source, timestamp",
     ),
+    (LEAST + 'format = "CSV"', "output.columns must leave out extensions, headers: CSV cannot"),
+    (
+        LEAST + 'format = "csv"\ncolumns = ["status", "type", "headers"]',
+        "output.columns must leave out headers: CSV cannot",
+    ),
+    (LEAST + '[dead_letters]\npath = "d"\nformat = "csv"', "dead_letters.format is 'csv'; it must"),
     (LEAST + '[dead_letters]\nformat = "json"', "dead_letters.path is missing"),
     (LEAST + '[dead_letters]\npath = "d"\nformat = "delta"', "dead_letters.format is 'delta'"),
     (LEAST + '[dead_letters]\npath = "lake/"', "dead_letters.path equals output.path"),
