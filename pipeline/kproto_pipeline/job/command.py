@@ -144,7 +144,8 @@ def _parser() -> argparse.ArgumentParser:
             metavar="SECTION.KEY=VALUE",
             action="append",
             default=[],
-            help='any other key of the file, its value as in TOML: duplicates.window="1 day"',
+            help="any other key of the file, its value as in TOML, or else as text: "
+            'duplicates.window="1 day"; the value of output.options.KEY is always text',
         )
     return parser
 
@@ -183,10 +184,11 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
             put(section, name, value)
     for text in options.set:
         name, value = _pair("--set", text)
-        section, _, key = name.rpartition(".")
-        if section == "output.options":
-            content.setdefault("output", {}).setdefault("options", {})[key] = value
+        option = name.removeprefix("output.options.")
+        if option != name:  # names of options may have dots
+            content.setdefault("output", {}).setdefault("options", {})[option] = value
         else:
+            section, _, key = name.rpartition(".")
             put(section, key, _toml_value(value))
     return parse_settings(content, file=str(options.file or COMMAND_LINE))
 

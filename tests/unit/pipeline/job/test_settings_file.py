@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from kproto_pipeline.job.command import main
+from kproto_pipeline.job.command import _parser, main, settings_from
 from kproto_pipeline.job.errors import SettingError
 from kproto_pipeline.job.settings import JobSettings
 from kproto_pipeline.job.settings_file import parse_settings, read_settings
@@ -211,6 +211,30 @@ def test_unreadable_file_is_an_error(tmp_path: Path) -> None:
     wrong.write_text("a = ")
     with pytest.raises(SettingError, match="is no TOML"):
         read_settings(wrong)
+
+
+@pytest.mark.parametrize("window", ["1.5 hours", '"1.5 hours"', "'1.5 hours'"])
+def test_set_takes_toml_or_text(tmp_path: Path, window: str) -> None:
+    path = tmp_path / "pipeline.toml"
+    path.write_text(LEAST)
+    given = (
+        f"duplicates.window={window}",
+        'output.columns=["status", "type"]',
+        "output.options.orc.bloom.filter.columns=id",
+        'output.options.quote="',
+        "output.options.sep='\t'",
+        "output.options.header=true",
+    )
+    arguments = ["run", str(path), *(word for each in given for word in ("--set", each))]
+    settings = settings_from(_parser().parse_args(arguments))
+    assert settings.window_s == 5400
+    assert settings.output.columns == ("status", "type")
+    assert settings.output.options == {
+        "orc.bloom.filter.columns": "id",
+        "quote": '"',
+        "sep": "'\t'",
+        "header": "true",
+    }
 
 
 def test_check_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
