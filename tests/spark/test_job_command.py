@@ -25,7 +25,22 @@ def test_killed_at_random_moments(embedded: str, tmp_path: Path) -> None:
     assert result.exact, result
 
 
-def test_output_of_the_command(embedded_topics: Topics, topic_name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        # Without partition folders and a header, only their order identifies the columns.
+        """
+        format = "csv"
+        partition_by = []
+        columns = ["id", "status", "source", "type", "timestamp"]
+        """,
+    ],
+    ids=["parquet", "csv"],
+)
+def test_output_of_the_command(
+    embedded_topics: Topics, topic_name: str, tmp_path: Path, output: str
+) -> None:
     embedded_topics.fill(topic_name, RECORDS)
     file = tmp_path / "pipeline.toml"
     file.write_text(
@@ -36,6 +51,7 @@ def test_output_of_the_command(embedded_topics: Topics, topic_name: str, tmp_pat
         subscribe = "{topic_name}"
         [output]
         path = "{tmp_path}/lake"
+        {output}
         [spark]
         spark.master = "local[1]"
         """
