@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 from typing import cast
 
 import pytest
@@ -25,11 +26,14 @@ SETTINGS = ClientSettings()
 PARTITIONS = 2
 
 
-def batches(base: int, sizes: list[int]) -> Iterator[tuple[RecordBatch, list[int]]]:
+def batches(
+    base: int, sizes: list[int], compression: str
+) -> Iterator[tuple[RecordBatch, list[int]]]:
     """Yields batches and the offsets of their records; one offset after each batch is missing."""
     for size in sizes:
         values = [b"%d" % (base + at) for at in range(size)]
-        yield RecordBatch(batch(base, values)), list(range(base, base + size))
+        data = batch(base, values, compression=compression)
+        yield RecordBatch(data), list(range(base, base + size))
         base += size + 1
 
 
@@ -49,7 +53,8 @@ class Comparison:
     """A fetch buffer and its model, which receive the same calls."""
 
     def __init__(self) -> None:
-        self.buffer = FetchBuffer(batch_size=AdaptiveBatchSize())
+        # Of three small batches, one or two stay decompressed.
+        self.buffer = FetchBuffer(batch_size=AdaptiveBatchSize(), max_decompressed_bytes=60)
         self.poll = PollState(self.buffer)
         self.states = [
             TopicPartitionState(("t", at), SETTINGS, position=0) for at in range(PARTITIONS)
@@ -63,10 +68,10 @@ class Comparison:
         """Advances the time by `seconds` of processing, so later lists may get another size."""
         self.now += seconds
 
-    def fetch(self, at: int, sizes: list[int]) -> None:
+    def fetch(self, at: int, sizes: list[int], compression: str = "none") -> None:
         state, model = self.states[at], self.models[at]
         placed = []
-        for made, offsets in batches(state.position, sizes):
+        for made, offsets in batches(state.position, sizes, compression):
             placed.append(UnreadBatch(state.position, made))
             state.position = offsets[-1] + 1
             model.waiting.append(offsets)
@@ -110,10 +115,10 @@ class Comparison:
     def returned(self, record: Record) -> None:
         self.take(record.partition, [record.offset], record.offset)
 
-    def records(self) -> None:
+    def records(self, max_bytes: int | None = None) -> None:
         self.poll.on_poll(self.now)
         self.in_flight = {}
-        fetched = self.buffer.take_records()
+        fetched = self.buffer.take_records(max_bytes)
         if fetched is not None:
             offsets = [record.offset for record in fetched.records]
             self.take(fetched.partition, offsets, offsets[0])
@@ -179,11 +184,26 @@ class Comparison:
             assert self.poll.positions.get(("t", at), state.position) == model.next
         if self.paused == set(range(PARTITIONS)):
             assert not self.buffer.ready
+        first = next(iter(self.buffer.ready), None)
+        opened = [each.decompressed_bytes for each in self.fetches if each is not first]
+        assert sum(opened) <= self.buffer.max_decompressed_bytes
+        assert all(each in self.fetches for each in self.buffer._opened)
+
+    @property
+    def fetches(self) -> list[CompletedFetch]:
+        """The buffered fetches."""
+        return [*self.buffer.ready, *chain(*self.buffer._paused.values())]
 
 
 partitions = st.integers(0, PARTITIONS - 1)
 steps = st.one_of(
-    st.tuples(st.just("fetch"), partitions, st.lists(st.integers(1, 4), min_size=1, max_size=3)),
+    st.tuples(
+        st.just("fetch"),
+        partitions,
+        st.lists(st.integers(1, 4), min_size=1, max_size=3),
+        st.sampled_from(["none", "gzip"]),
+    ),
+    st.tuples(st.just("records"), st.sampled_from([1, 30, 60])),
     st.tuples(st.sampled_from(["drop", "pause", "resume"]), partitions),
     st.tuples(st.just("wait"), st.sampled_from([0.0001, 0.02, 1.0])),
     st.tuples(st.sampled_from(["record", "records", "values", "batch", "put_back"])),
