@@ -53,8 +53,8 @@ class Comparison:
     """A fetch buffer and its model, which receive the same calls."""
 
     def __init__(self) -> None:
-        # Of three small batches, one or two stay decompressed.
-        self.buffer = FetchBuffer(batch_size=AdaptiveBatchSize(), max_decompressed_bytes=60)
+        # The small batches of a paused partition stay decompressed, the larger ones do not.
+        self.buffer = FetchBuffer(batch_size=AdaptiveBatchSize(), max_decompressed_bytes=30)
         self.poll = PollState(self.buffer)
         self.states = [
             TopicPartitionState(("t", at), SETTINGS, position=0) for at in range(PARTITIONS)
@@ -213,6 +213,9 @@ steps = st.one_of(
 
 @given(st.lists(steps, max_size=30))
 @example([("fetch", 0, [2]), ("record",), ("drop", 1), ("record",)])
+@example([("fetch", 0, [4], "gzip"), ("records", 1), ("pause", 0), ("resume", 0), ("records",)])
+@example([("fetch", 0, [2], "gzip"), ("records", 1), ("pause", 0), ("drop", 0)])
+@example([("fetch", 0, [3], "gzip"), ("records", 1), ("batch",), ("put_back",)])
 @settings(max_examples=examples(500))
 @pytest.mark.slow
 def test_returned_records_are_processed_unless_in_flight(
