@@ -49,7 +49,7 @@ def _pattern_problem(output: str) -> str | None:
 def _letters_problem(output: str, letters: str, mode: str) -> str | None:
     """Returns why the folder of the dead letters does not fit to the output; None if it fits.
 
-    One folder may be in the other if readers skip the name of the folder between them, because it
+    A folder may be in the other if readers skip the name of the folder between them, because it
     begins with "_" or ".". In the mode `once` it may not: the outer folder is replaced as a whole.
     """
     if posixpath.normpath(output) == posixpath.normpath(letters):
